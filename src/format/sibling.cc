@@ -26,6 +26,8 @@ constexpr Sibling kRankFolder = {"legacy_rank", "sibling.rank_folder", "reader.r
 constexpr Sibling kCommonOnly = {"ms_swift", "sibling.common_only", "reader.common_only"};
 constexpr Sibling kOrbax = {"orbax", "sibling.orbax", "reader.orbax"};
 constexpr Sibling kTensorRt = {"tensorrt_llm", "sibling.tensorrt_llm", "reader.tensorrt_llm"};
+constexpr Sibling kServedRanks = {"vllm_sharded_state", "sibling.served_ranks",
+                                  "reader.served_ranks"};
 constexpr Sibling kPaddle = {"paddle", "sibling.paddle", "reader.paddle"};
 constexpr Sibling kOnnx = {"onnx", "sibling.onnx", "reader.onnx"};
 constexpr Sibling kGguf = {"gguf", "sibling.gguf", "reader.gguf"};
@@ -33,6 +35,7 @@ constexpr Sibling kNonPersistent = {"non_persistent", "sibling.non_persistent",
                                     "reader.non_persistent"};
 
 constexpr std::string_view kTensorRtWeights = "rank#.safetensors";
+constexpr std::string_view kServedWeights = "model-rank-#-part-#.safetensors";
 
 // A row is one way to recognise a layout: every sign must match an entry. A sign that ends in `/`
 // matches folders, others match files; `=` before a sign: nothing else is there.
@@ -70,6 +73,7 @@ constexpr std::array kRules = {
     Rule{&kOrbax, {"manifest.ocdbt"}},
     Rule{&kTensorRt, {"rank#.engine"}},
     Rule{&kTensorRt, {kTensorRtWeights, "config.json"}},
+    Rule{&kServedRanks, {kServedWeights, "config.json"}},
     Rule{&kPaddle, {"*.pdparams"}},
     Rule{&kPaddle, {"*.pdiparams"}},
     Rule{&kPaddle, {"*.pdopt"}},
@@ -191,7 +195,9 @@ const Sibling* recognise_sibling_file(std::string_view name) {
   return found == kFileRules.end() ? nullptr : found->sibling;
 }
 
-bool is_tensorrt_weights(std::string_view name) { return matches_sign(name, kTensorRtWeights); }
+bool is_weights_of_serving(std::string_view name) {
+  return matches_sign(name, kTensorRtWeights) || matches_sign(name, kServedWeights);
+}
 
 std::unexpected<Error> refuse_sibling(std::string_view shown, const Sibling& sibling) {
   return fail(Code::kUnsupportedFormat, "{} shows {}; it is read by {}", shown,

@@ -32,9 +32,10 @@ struct SiblingMatch {
 /// The same for a path that is a file, such as `model.gguf`; null: none.
 [[nodiscard]] const Sibling* recognise_sibling_file(std::string_view name);
 
-/// Whether a file is named as TensorRT-LLM names the weights of a rank. Beside a config.json they
-/// are its own cut of a model, not a model's files.
-[[nodiscard]] bool is_tensorrt_weights(std::string_view name);
+/// Whether a file is named as software that serves models names the weights of a rank:
+/// TensorRT-LLM, and vLLM and SGLang (`save_sharded_state`). Beside a config.json they are its own
+/// cut of a model, with the names and the order of rows that it computes with, not a model's files.
+[[nodiscard]] bool is_weights_of_serving(std::string_view name);
 
 /// The error for what another tool reads. `shown`: the path, or the folder and the entry in it.
 [[nodiscard]] std::unexpected<Error> refuse_sibling(std::string_view shown, const Sibling& sibling);

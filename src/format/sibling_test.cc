@@ -57,6 +57,7 @@ std::vector<Row> inventory() {
       {"orbax", {"90/_CHECKPOINT_METADATA", "100/_CHECKPOINT_METADATA"}},
       {"tensorrt_llm", {"config.json", "rank0.engine", "rank1.engine"}},
       {"tensorrt_llm", {"config.json", "rank0.safetensors", "rank1.safetensors"}},
+      {"vllm_sharded_state", {"config.json", "model-rank-0-part-0.safetensors"}},
       {"paddle", {"config.json", "model_state.pdparams"}},
       {"paddle", {"inference.pdmodel", "inference.pdiparams"}},
       {"paddle", {"optimizer.pdopt"}},
@@ -122,12 +123,14 @@ TEST(Sibling, NumbersAloneAreNoSteps) {
   EXPECT_TRUE(detection.siblings.empty());
 }
 
-// Other tools' exports beside a model's own files, and files that only look like TensorRT-LLM's.
+// Other tools' exports beside a model's own files, and files that only look like those.
 TEST(Sibling, BesideAModelTheyAreNothing) {
   for (const std::vector<const char*>& paths : std::vector<std::vector<const char*>>{
            {"config.json", "model.safetensors", "model.gguf", "onnx/model.onnx"},
            {"rank0.safetensors", "rank1.safetensors"},
            {"config.json", "rank0.safetensors", "model.safetensors"},
+           {"config.json", "model-rank-0-part-0.safetensors", "model.safetensors"},
+           {"config.json", "model-rank-a-part-0.safetensors"},
            {"config.json", "rank0-of-2.safetensors"}}) {
     MemoryDirectory directory;
     for (const char* path : paths) directory.put(path, "x");

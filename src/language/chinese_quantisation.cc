@@ -55,9 +55,12 @@ std::span<const Sentence> chinese_of_quantisation() {
        "张量 {}: 发现 {}，而 config.json 中没有说明其 scale 的 quantization_config；请给出模型自"
        "己的 config.json 的文件夹（--hf-config），或照原样复制张量（--to safetensors）"},
       {"config.json: quantization_config: found quant_method {} {} (tensor {}), expected one "
-       "that docs/formats/quantised.md lists; copy the tensors as they are (--to safetensors)",
+       "that docs/formats/quantised.md lists; give the model that it was made of, or copy the "
+       "tensors "
+       "as they are (--to safetensors)",
        "config.json: quantization_config: 发现 quant_method {} {}（张量 {}），应为 "
-       "docs/formats/quantised.md 列出的一种；请照原样复制张量（--to safetensors）"},
+       "docs/formats/quantised.md 列出的一种；请给出量化前的模型，或照原样复制张量（--to "
+       "safetensors）"},
       {"tensor {}: found {}, expected {} with scales", "张量 {}: 发现 {}，应为带 scale 的 {}"},
       {"tensor {}: found scales {} and {}, expected one of them",
        "张量 {}: 有 scale {} 和 {}，应只有其中一个"},

@@ -98,8 +98,8 @@ class Joiner {
     if (config_.unsupported.empty()) return {};
     return fail(Code::kDtypeUnsupported,
                 "config.json: quantization_config: found quant_method {} {} (tensor {}), expected "
-                "one that docs/formats/quantised.md lists; copy the tensors as they are (--to "
-                "safetensors)",
+                "one that docs/formats/quantised.md lists; give the model that it was made of, or "
+                "copy the tensors as they are (--to safetensors)",
                 config_.method, config_.unsupported, values.name);
   }
 
@@ -274,8 +274,8 @@ class Joiner {
 
   // Weights of methods that are not read come as whole numbers and scales.
   [[nodiscard]] bool is_of_unread_method(const TensorDesc& desc) const {
-    const bool is_packed =
-        desc.dtype == DType::kU8 || desc.dtype == DType::kI8 || desc.dtype == DType::kI32;
+    const bool is_packed = desc.dtype == DType::kU8 || desc.dtype == DType::kI8 ||
+                           desc.dtype == DType::kI32 || desc.dtype == DType::kU32;
     return !config_.unsupported.empty() && (is_packed || !check_scales_alone(desc));
   }
 

@@ -298,6 +298,12 @@ Status read_modelopt(const nlohmann::json& object, QuantisationConfig& config) {
   return {};
 }
 
+// mlx_lm names no method: {"group_size": 64, "bits": 4}, perhaps with a mode or modules of their
+// own.
+bool is_of_mlx(const nlohmann::json& object) {
+  return object.contains("group_size") && object.contains("bits");
+}
+
 Status read_method(const nlohmann::json& object, QuantisationConfig& config) {
   config.method = SW_TRY(text_of(object, "quant_method"));
   if (config.method == "fp8") {
@@ -316,7 +322,7 @@ Status read_method(const nlohmann::json& object, QuantisationConfig& config) {
     config.scales = Scales::kRows;
   } else {
     config.unsupported = "which is not read";
-    if (config.method.empty()) config.method = "(none)";
+    if (config.method.empty()) config.method = is_of_mlx(object) ? "mlx" : "(none)";
   }
   return {};
 }

@@ -303,6 +303,9 @@ TEST(JoinScales, RefusesWhatItDoesNotUnderstand) {
   EXPECT_REFUSED(stored, kFp8, kDtypeUnsupported, "float8_e5m2", "float8_e4m3fn");
   const std::vector<TensorDesc> packed = {{"a.qweight", DType::kI32, {4, 4}}};
   EXPECT_REFUSED(packed, R"({"quant_method": "gptq"})", kDtypeUnsupported, "gptq");
+  const std::vector<TensorDesc> of_mlx = {{"a.weight", DType::kU32, {4, 4}}};
+  EXPECT_REFUSED(of_mlx, R"({"group_size": 64, "bits": 4})", kDtypeUnsupported, "mlx",
+                 "give the model that it was made of");
   const std::vector<TensorDesc> scaled = {{"a.weight_scale", DType::kBF16, {4, 1}},
                                           {"a.weight_packed", DType::kI32, {4, 4}}};
   EXPECT_REFUSED(scaled, groups(R"({"num_bits": 3, "type": "int"})"), kDtypeUnsupported,

@@ -27,7 +27,7 @@ bool holds_weights(const DirectoryEntry& entry) {
 const DirectoryEntry* first_weights(const Folder& folder) {
   const bool has_config = folder.has_file("config.json");
   return folder.first([&](const DirectoryEntry& entry) {
-    return holds_weights(entry) && !(has_config && is_tensorrt_weights(entry.name));
+    return holds_weights(entry) && !(has_config && is_weights_of_serving(entry.name));
   });
 }
 
