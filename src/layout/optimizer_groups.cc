@@ -120,6 +120,12 @@ bool has_muon(std::span<const OptimizerGroup> groups) {
   });
 }
 
+bool has_adam_beside(std::span<const OptimizerGroup> groups) {
+  return std::ranges::any_of(groups, [&](const OptimizerGroup& group) {
+    return !group.is_same_optimizer(groups.front());
+  });
+}
+
 OptimizerGroup group_of(const TensorDesc& parameter, DecayRule rule) {
   const std::string_view name = parameter.name;
   const bool is_small = parameter.shape.size() == 1 || name.ends_with(".bias");

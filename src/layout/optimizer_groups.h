@@ -42,6 +42,10 @@ enum class NamedOptimizer : std::uint8_t {
 /// Whether groups are Muon's, without betas, with Adam's beside them.
 [[nodiscard]] bool has_muon(std::span<const OptimizerGroup> groups);
 
+/// Whether groups are of two kinds of optimizers, Muon's or Lion's and Adam's beside them: Megatron
+/// distributes neither then, and calls their master weights by another name.
+[[nodiscard]] bool has_adam_beside(std::span<const OptimizerGroup> groups);
+
 /// Whether the norms of queries and keys decay too (`--apply-wd-to-qk-layernorm`).
 enum class DecayRule : bool { kUsual, kQueryKeyNormsToo };
 

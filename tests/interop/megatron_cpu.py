@@ -261,7 +261,7 @@ def rank_file(folder):
     return pathlib.Path(folder) / name / "model_optim_rng.pt"
 
 
-def save_legacy(model, root, hf, iteration=10, optimizer=None):
+def save_legacy(model, root, hf, iteration=10, optimizer=None, more_arguments=None):
     """What save_checkpoint leaves behind with --ckpt-format torch: weights, and the optimizer's
     state dict where there is one."""
     file = rank_file(pathlib.Path(root) / f"iter_{iteration:07d}")
@@ -272,6 +272,7 @@ def save_legacy(model, root, hf, iteration=10, optimizer=None):
         "iteration": iteration,
         "model": model.state_dict_for_save_checkpoint(),
     }
+    vars(state["args"]).update(more_arguments or {})
     if optimizer is not None:
         state["optimizer"] = optimizer
     torch.save(state, file)

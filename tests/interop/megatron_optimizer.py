@@ -64,7 +64,7 @@ def build(model, kind="adam"):
     with cuda_types():
         if kind == "lion":
             return around(OneMoment(groups(), "exp_avg", betas=(0.9, 0.99)))
-        if kind != "muon":
+        if kind not in ("muon", "lion_beside"):
             return core._get_megatron_optimizer_based_on_param_groups(config, [model], groups())
         # As Megatron-Core's own does: what the other one trains is frozen meanwhile.
         names = ("word_embeddings.weight", "output_layer.weight")
@@ -76,11 +76,16 @@ def build(model, kind="adam"):
         for trained, frozen in ((matrices, others), (others, matrices)):
             for parameter in model.parameters():
                 parameter.requires_grad = any(parameter is each for each in trained)
-            made.append(
-                around(OneMoment(groups(), "momentum_buffer", momentum_beta=0.95))
-                if trained is matrices
-                else core._get_megatron_optimizer_based_on_param_groups(config, [model], groups())
-            )
+            if trained is others:
+                made.append(core._get_megatron_optimizer_based_on_param_groups(config, [model], groups()))
+            elif kind == "muon":
+                made.append(around(OneMoment(groups(), "momentum_buffer", momentum_beta=0.95)))
+            else:
+                made.append(around(OneMoment(groups(), "exp_avg", betas=(0.9, 0.99))))
+        if kind == "lion_beside":
+            # Megatron-Core 0.19 writes into Adam's groups what they are.
+            for group in made[1].param_groups:
+                group["optimizer"] = "adam"
         for parameter in model.parameters():
             parameter.requires_grad = True
         return ChainedOptimizer(made)

@@ -57,7 +57,7 @@ class MixedReader {
       }
     }
     result.step = step_;
-    result.has_muon = has_muon(groups_);
+    result.has_adam_beside = has_adam_beside(groups_);
     return result;
   }
 

@@ -31,7 +31,7 @@ struct RankOptimizer {
   /// Parallel to the parameters; nullopt for those whose states another rank keeps.
   std::vector<std::optional<StatePlaces>> states;
   std::optional<std::int64_t> step;  ///< where each parameter's state says it
-  bool has_muon = false;             ///< with Adam beside it: then no part is distributed
+  bool has_adam_beside = false;      ///< beside Muon or Lion: then no part is distributed
 };
 
 /// Finds the states of a rank's `parameters`, which stand in the model's order: those of Megatron's

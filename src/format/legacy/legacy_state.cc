@@ -75,8 +75,8 @@ Result<Value> plain_optimizers(Document& document, Value optimizer,
   for (std::size_t i = 0; i < optimizer.size(); ++i) {
     for (const Value group : param_groups_of(optimizer[i])) all.push_back(read_param_group(group));
   }
-  // States get names of a distributed optimizer's, but for Muon, which has none.
-  const bool is_distributed = !has_muon(all);
+  // States get names of a distributed optimizer's, but for Muon and Lion, which have none.
+  const bool is_distributed = !has_adam_beside(all);
   const Value numbered = document.dict();
   for (std::size_t i = 0; i < optimizer.size(); ++i) {
     document.add_pair(

@@ -153,9 +153,8 @@ class StatesReader {
       const auto& [model, tensor] = parameters.places[i];
       const std::vector<LegacyPart>& of_tensor = parts[model][tensor];
       for (const auto& [kind, place] : *optimizer.states[i]) {
-        // What Megatron calls master weights that no distributed optimizer keeps, as Muon never
-        // has one.
-        const bool is_own = optimizer.has_muon && kind == kStateKinds[0];
+        // What Megatron calls master weights that no distributed optimizer keeps.
+        const bool is_own = optimizer.has_adam_beside && kind == kStateKinds[0];
         for (const LegacyPart& part : of_tensor) {
           SW_TRY(chunks_.add(fmt::format("optimizer.state.{}.", is_own ? kOwnMasters : kind),
                              {states_file, place, part, of_tensor.size() == 1}));
