@@ -104,12 +104,15 @@ struct AdaptedSource {
 /// weight * (value + add), then each of the others added in the order of their terms. Values are
 /// rounded to float32 once `add` is added (which is nothing where that is 0), and so is every
 /// product and every sum; the last one is rounded to the target's type. Types that are not floating
-/// point are not multiplied: all terms must be alike.
+/// point are not multiplied: all terms must be alike. A low half is behind a term of bfloat16 values
+/// with weight 1, whose float32 numbers it makes whole.
 struct WeightedSource {
   std::uint32_t values = 0;  ///< index into Plan::source.tensors
   float weight = 1.0F;
   std::uint32_t term = 0;
   double add = 0.0;
+  /// Its values are whole numbers that are not added: see join_low_halves().
+  bool is_low_half = false;
 };
 
 /// Everything that one target tensor is made of. The views are disjoint, or those of one term are.

@@ -9,6 +9,7 @@
 #include "base/fail.h"
 #include "canonical/families.h"
 #include "canonical/model_facts.h"
+#include "compare/master_form.h"
 #include "compare/master_weights.h"
 #include "format/fsdp_dtensor/fsdp_source.h"
 #include "format/fsdp_dtensor/fsdp_state.h"
@@ -67,6 +68,9 @@ class States {
     for (const StoredTensor& tensor : source_.checkpoint.catalog.tensors) {
       SW_TRY(check_coverage(tensor));
     }
+    const MasterForm form = SW_TRY(form_of_masters(
+        source_.checkpoint.arguments, source_.checkpoint.catalog, *source_.checkpoint.files));
+    if (form != MasterForm::kRounded) return {};
     Defects first;
     return check_master_weights(source_.checkpoint.catalog, *source_.checkpoint.files, first,
                                 source_.workers);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "compare/master_weights.h"
 
+#include <algorithm>
 #include <cstring>
 #include <unordered_map>
 #include <unordered_set>
@@ -9,12 +10,11 @@
 
 #include "base/fail.h"
 #include "compare/tensor_values.h"
+#include "layout/state_name.h"
 #include "plan/canonical.h"
 
 namespace shardwright {
 namespace {
-
-constexpr std::string_view kMaster = "optimizer.state.param.";
 
 struct Pair {
   const StoredTensor* weight = nullptr;
@@ -90,15 +90,15 @@ Result<std::vector<Pair>> pairs_of(const Catalog& catalog) {
   for (const StoredTensor& tensor : catalog.tensors) by_name.emplace(tensor.desc.name, &tensor);
   std::vector<Pair> pairs;
   for (const StoredTensor& master : catalog.tensors) {
-    const std::string_view name = master.desc.name;
-    if (!name.starts_with(kMaster)) continue;
-    const auto weight = by_name.find(name.substr(kMaster.size()));
+    const auto name = weight_of_master(master.desc.name);
+    if (!name) continue;
+    const auto weight = by_name.find(*name);
     if (weight == by_name.end()) {
       return fail(
           Code::kUsage,
           "tensor {}: this weight is left out but its optimizer state is kept, and the state "
           "is proven by the weight; keep or drop both",
-          name.substr(kMaster.size()));
+          *name);
     }
     pairs.push_back({weight->second, &master});
     if (is_same(pairs.back())) pairs.pop_back();
@@ -112,6 +112,18 @@ Result<std::uint64_t> size_of(const StoredTensor& tensor) {
 
 }  // namespace
 
+std::optional<std::string_view> weight_of_master(std::string_view name) {
+  const auto state = split_state_name(name);
+  if (!state || state->kind != kStateKinds.front()) return std::nullopt;
+  return state->tensor;
+}
+
+bool has_master_weights(const Catalog& catalog) {
+  return std::ranges::any_of(catalog.tensors, [](const StoredTensor& tensor) {
+    return weight_of_master(tensor.desc.name).has_value();
+  });
+}
+
 Result<MasterWeightCheck> plan_master_weights(const Catalog& catalog) {
   MasterWeightCheck check;
   std::unordered_set<std::string_view> proven;
@@ -123,9 +135,8 @@ Result<MasterWeightCheck> plan_master_weights(const Catalog& catalog) {
   }
   for (const StoredTensor& tensor : catalog.tensors) {
     const std::string& name = tensor.desc.name;
-    if (name.starts_with(kMaster) && !proven.contains(name)) {
-      check.unproven.push_back(name.substr(kMaster.size()));
-    }
+    const auto weight = weight_of_master(name);
+    if (weight && !proven.contains(name)) check.unproven.emplace_back(*weight);
   }
   return check;
 }

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "exec/jobs.h"
@@ -10,6 +12,12 @@
 #include "shardwright/checkpoint.h"
 
 namespace shardwright {
+
+/// The weight whose master weight a tensor is, by its name (`optimizer.state.param.X`,
+/// `chained_0.optimizer.state.fp32_param.X`); nullopt for all others. Borrows the name.
+[[nodiscard]] std::optional<std::string_view> weight_of_master(std::string_view name);
+
+[[nodiscard]] bool has_master_weights(const Catalog& catalog);
 
 /// What check_master_weights() will do.
 struct MasterWeightCheck {

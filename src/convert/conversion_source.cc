@@ -63,6 +63,7 @@ class Opening {
     }
     SW_TRY(name_mlite());
     SW_TRY(undo_flat());
+    SW_TRY(find_master_form());
     SW_TRY(tell_proof());
     if (!keeps_names(request_) && is_fsdp(checkpoint())) {
       SW_TRY(undo_fsdp(request_, source_.checkpoint, source_.wanted, notes_));
@@ -189,6 +190,22 @@ class Opening {
     source_.wanted = std::move(named);
     source_.checks_master_weights = true;
     notes_.emplace_back("optimizer states in flat buffers get the names of their tensors");
+    return {};
+  }
+
+  // Which weights are their masters rounded is told by the run and by what it wrote. What a target
+  // takes the model from must be the model.
+  Status find_master_form() {
+    if (!keeps_optimizer(request_) || !has_master_weights(source_.wanted)) return {};
+    source_.master_form =
+        SW_TRY(form_of_masters(checkpoint().arguments, source_.wanted, *checkpoint().files));
+    const std::string_view note = note_on_form(source_.master_form);
+    if (!note.empty()) {
+      source_.checks_master_weights = false;
+      notes_.emplace_back(note);
+    } else if (!is_fsdp(checkpoint()) && traits_of(request_.format).has_masters_for_model) {
+      source_.checks_master_weights = true;
+    }
     return {};
   }
 

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "base/notes.h"
+#include "compare/master_form.h"
 #include "format/mimo/mimo_source.h"
 #include "model/mappings.h"
 #include "shardwright/checkpoint.h"
@@ -23,6 +24,7 @@ struct ConversionSource {
   /// Which states are whose was derived; master weights prove it.
   bool checks_master_weights = false;
   std::uint64_t master_weight_bytes = 0;  ///< read for that
+  MasterForm master_form = MasterForm::kRounded;
 };
 
 /// Whether a conversion keeps the names that its source has.

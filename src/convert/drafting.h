@@ -9,6 +9,7 @@
 
 #include "canonical/adapter_updates.h"
 #include "canonical/model_facts.h"
+#include "compare/master_form.h"
 #include "format/target_format.h"
 #include "model/mappings.h"
 #include "model/quantise_choice.h"
@@ -35,6 +36,7 @@ struct Drafting {
   PreparedConversion result;  ///< request, source, family, notes and `plan.quantised`
   Catalog catalog;            ///< what of the source is wanted
   Mappings mappings;
+  MasterForm master_form = MasterForm::kRounded;
   std::vector<std::string> stored_names;  ///< of its tensors, where the model has others
   std::optional<TakenAdapter> adapter;
   TargetParts parts;

@@ -15,6 +15,7 @@
 #include "convert/carried_pickles.h"
 #include "convert/conversion_source.h"
 #include "convert/drafting.h"
+#include "convert/joined_masters.h"
 #include "convert/megatron_state.h"
 #include "convert/memory_budget.h"
 #include "convert/remote_run.h"
@@ -60,6 +61,7 @@ Status take_source(Drafting& drafting) {
   result.source = std::move(source.checkpoint);
   result.checks_master_weights = source.checks_master_weights;
   result.master_weight_bytes = source.master_weight_bytes;
+  drafting.master_form = source.master_form;
   drafting.catalog = std::move(source.wanted);
   drafting.mappings = std::move(source.mappings);
   drafting.parts.has_component_states = source.is_mimo;
@@ -171,6 +173,7 @@ Result<Drafting> draft(const ConvertRequest& request, Purpose purpose) {
   count_replicas(drafting);
   SW_TRY(take_adapter(drafting));
   SW_TRY(make_drafts(drafting));
+  SW_TRY(join_masters(drafting));
   SW_TRY(add_adapter(drafting));
   SW_TRY(draft_average(drafting));
   return drafting;

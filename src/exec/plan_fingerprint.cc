@@ -150,6 +150,7 @@ std::string fingerprint_of(const Plan& plan) {
     summary.real(weighted.weight);
     summary.number(weighted.term);
     summary.real(weighted.add);
+    summary.number(weighted.is_low_half ? 1 : 0);
   }
   add_catalog(plan.target, summary);
   for (const std::uint64_t size : plan.file_sizes) summary.number(size);

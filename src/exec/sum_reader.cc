@@ -7,6 +7,7 @@
 #include "base/fail.h"
 #include "exec/tile_reader.h"
 #include "tensor/convert.h"
+#include "tensor/low_halves.h"
 #include "tensor/weighted_sum.h"
 
 namespace shardwright {
@@ -100,6 +101,10 @@ Status SumReader::read_block(std::size_t tensor, const Box& block, std::span<con
   }
   for (const SourcePiece& piece : pieces_) {
     const bool is_first = piece.weighted->term == pieces_.front().weighted->term;
+    if (piece.weighted->is_low_half) {
+      SW_TRY(join(piece, sums, gather));
+      continue;
+    }
     SW_TRY(is_float ? add(piece, sums, is_first, gather)
                     : compare(piece, pieces_.front(), sums, is_first, gather));
   }
@@ -126,6 +131,45 @@ Status SumReader::add(const SourcePiece& piece, const TilePart& sums, bool is_fi
                         (is_first ? begin_sum : add_to_sum)(count, weight, from, to);
                         return {};
                       });
+}
+
+Status SumReader::join(const SourcePiece& piece, const TilePart& sums, Gather& gather) {
+  const auto read = [&](auto element) {
+    const TilePart low = dense_block(piece.box, values_, sizeof element);
+    return gather.read(piece, {piece.dtype, piece.dtype, 0.0}, std::span(&low, 1));
+  };
+  const auto refuse = [&]() {
+    return fail(Code::kOptimizerMismatch,
+                "{}: found a master weight that is no remainder among others that are; convert "
+                "without the optimizer (--optimizer drop)",
+                plan_->source.files[piece.file]);
+  };
+  // Runs are found in elements of one width: halves become floats first.
+  if (piece.dtype == DType::kI16) {
+    SW_TRY(read(std::int16_t{}));
+    widen_values(static_cast<std::size_t>(piece.box.volume()));
+  } else {
+    SW_TRY(read(float{}));
+  }
+  const TilePart values = dense_part(piece.box, values_.data(), sizeof(float));
+  return for_each_run(piece.box, sums, values, sizeof(float),
+                      [&](std::int64_t count, std::byte* number, const std::byte* value) -> Status {
+                        const auto* low = reinterpret_cast<const float*>(value);
+                        auto* numbers = reinterpret_cast<float*>(number);
+                        if (join_low_halves(count, low, numbers) == count) return {};
+                        return refuse();
+                      });
+}
+
+// From the last on, so that none is written over before it is read.
+void SumReader::widen_values(std::size_t count) {
+  values_.resize(count * sizeof(float));
+  for (std::size_t i = count; i-- > 0;) {
+    std::int16_t half = 0;
+    std::memcpy(&half, values_.data() + i * sizeof half, sizeof half);
+    const auto number = static_cast<float>(half);
+    std::memcpy(values_.data() + i * sizeof number, &number, sizeof number);
+  }
 }
 
 Status SumReader::compare(const SourcePiece& piece, const SourcePiece& first,

@@ -26,8 +26,8 @@ class SumReader {
   [[nodiscard]] bool is_sum(std::size_t tensor) const;
 
   /// Fills `parts`, which together are the region `tile` of the tensor, with what `gather` reads.
-  /// Error: kDtypeUnsupported naming two files, where terms that are not floating point are not
-  /// alike.
+  /// Errors: kDtypeUnsupported naming two files, where terms that are not floating point are not
+  /// alike; kOptimizerMismatch for lower halves that are none.
   [[nodiscard]] Status read(std::size_t tensor, const Box& tile, std::span<const TilePart> parts,
                             Gather& gather);
 
@@ -36,8 +36,11 @@ class SumReader {
                                   std::span<const TilePart> parts, Gather& gather);
   [[nodiscard]] Status add(const SourcePiece& piece, const TilePart& sums, bool is_first,
                            Gather& gather);
+  [[nodiscard]] Status join(const SourcePiece& piece, const TilePart& sums, Gather& gather);
   [[nodiscard]] Status compare(const SourcePiece& piece, const SourcePiece& first,
                                const TilePart& values, bool is_first, Gather& gather);
+
+  void widen_values(std::size_t count);
 
   const Plan* plan_;
   const Lowering* lowering_;

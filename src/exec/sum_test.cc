@@ -112,6 +112,59 @@ RC_GTEST_PROP(Sum, AnyTilesAndAnyMemoryGiveTheSameBits, ()) {
   }
 }
 
+// Weights of bfloat16, and the lower halves of what they are rounded from.
+TEST(Sum, OfHalvesIsTheNumberThatWasSplit) {
+  for (const DType held : {DType::kI16, DType::kF32}) {
+    MemoryDirectory directory("source");
+    std::string weights;
+    std::string low;
+    std::vector<std::uint32_t> expected;
+    for (std::uint32_t i = 0; i < 35; ++i) {
+      const std::uint32_t bits = 0x3F000000U + i * 0x01234567U % 0x00FFFFFFU;
+      expected.push_back(bits);
+      append_le(weights, static_cast<std::uint16_t>((bits + 0x8000U) >> 16));
+      const auto half = static_cast<std::uint16_t>(bits);
+      if (held == DType::kI16) {
+        append_le(low, half);
+      } else {
+        append_le(
+            low, std::bit_cast<std::uint32_t>(static_cast<float>(static_cast<std::int16_t>(half))));
+      }
+    }
+    directory.put("w", weights);
+    directory.put("low", low);
+    const Dims shape{7, 5};
+    Plan plan;
+    plan.source.files = {"w", "low"};
+    plan.source.tensors = {stored("w", DType::kBF16, shape, 0), stored("low", held, shape, 1)};
+    plan.weighted = {{0, 1.0F, 0, 0.0}, {1, 1.0F, 1, 0.0, true}};
+    plan.target.files = {"t"};
+    plan.target.tensors = {stored("t", DType::kF32, {5, 7}, 0)};
+    plan.file_sizes = {35 * 4};
+    plan.tensors.resize(1);
+    for (const std::uint32_t source : {0U, 1U}) {  // turned around
+      plan.tensors[0].views.push_back({Box::whole({5, 7}), source, {0, 0}, {1, 0}, {1, 1}});
+    }
+    ASSERT_TRUE(check_plan(plan)) << check_plan(plan).error().text();
+    const auto read = [&]() -> Result<std::vector<std::uint32_t>> {
+      SourceFiles files(directory, plan.source.files, 2);
+      std::vector<std::byte> scratch(64);
+      const Lowering lowering(plan);
+      TileReader reader(plan, lowering, files, scratch);
+      std::vector<std::uint32_t> got(35);
+      const auto memory = std::as_writable_bytes(std::span(got));
+      const TilePart part = dense_part(Box::whole({5, 7}), memory.data(), 4);
+      SW_TRY(reader.read(0, part.box, memory, std::span(&part, 1)));
+      return got;
+    };
+    const std::vector<std::uint32_t> got = read().value();
+    for (std::size_t i = 0; i < 35; ++i) EXPECT_EQ(got[i], expected[i % 7 * 5 + i / 7]) << i;
+    if (held == DType::kI16) continue;
+    directory.touch("low", 8, 'x');
+    EXPECT_EQ(read().error().code, Code::kOptimizerMismatch);
+  }
+}
+
 struct Fixture {
   MemoryDirectory directory{"source"};
   Plan plan;

@@ -23,21 +23,22 @@ enum class TargetNames : std::uint8_t {
 struct TargetTraits {
   std::string_view name;  ///< for --to, in reports and in JSON; no other target has it
   TargetNames names = TargetNames::kStored;
-  bool holds_optimizer = true;      ///< it has a place for optimizer states
-  bool keeps_optimizer = false;     ///< where the caller does not say
-  bool has_grid = false;            ///< TP, PP, EP and ETP share the tensors out
-  bool has_components = false;      ///< each component has a grid of its own
-  bool has_shards = false;          ///< `--shards` ranks share the rows out
-  bool has_shard_files = false;     ///< files have a greatest size
-  bool is_of_fixed_ranks = false;   ///< it loads only at the sizes that it was written for
-  bool is_for_a_job = false;        ///< a file for each rank, which may hold what that reads
-  bool holds_state_dicts = false;   ///< those of ranks
-  bool has_layers_apart = false;    ///< a tensor for each layer, whatever the source has
-  bool holds_objects = true;        ///< it has a place for entries that are no tensors
-  bool holds_extras = true;         ///< it has a place for values that only Hugging Face stores
-  bool has_run_config = false;      ///< Megatron-Bridge reads its run_config.yaml
-  std::string_view backend = {};    ///< `args.ckpt_format` of the run that loads it
-  std::string_view hf_folder = {};  ///< of a new checkpoint: where config.json goes
+  bool holds_optimizer = true;         ///< it has a place for optimizer states
+  bool keeps_optimizer = false;        ///< where the caller does not say
+  bool has_grid = false;               ///< TP, PP, EP and ETP share the tensors out
+  bool has_components = false;         ///< each component has a grid of its own
+  bool has_shards = false;             ///< `--shards` ranks share the rows out
+  bool has_shard_files = false;        ///< files have a greatest size
+  bool is_of_fixed_ranks = false;      ///< it loads only at the sizes that it was written for
+  bool is_for_a_job = false;           ///< a file for each rank, which may hold what that reads
+  bool holds_state_dicts = false;      ///< those of ranks
+  bool has_layers_apart = false;       ///< a tensor for each layer, whatever the source has
+  bool has_masters_for_model = false;  ///< with states kept: its weights are the master weights
+  bool holds_objects = true;           ///< it has a place for entries that are no tensors
+  bool holds_extras = true;            ///< it has a place for values that only Hugging Face stores
+  bool has_run_config = false;         ///< Megatron-Bridge reads its run_config.yaml
+  std::string_view backend = {};       ///< `args.ckpt_format` of the run that loads it
+  std::string_view hf_folder = {};     ///< of a new checkpoint: where config.json goes
 };
 
 /// A format that is written. One constant object of each; format/targets.cc lists them.

@@ -83,6 +83,24 @@ std::span<const Sentence> chinese_of_convert() {
       {"optimizer states are copied in the flat buffers that they lie in, which nothing in the new "
        "checkpoint explains: {}",
        "优化器状态按其所在的平铺缓冲区复制，新检查点中没有信息说明其内容：{}"},
+      {"tensor {}: found remainders of some master weights and others whole, expected one form; "
+       "convert without the optimizer (--optimizer drop)",
+       "张量 {}: 有些主权重是余数，有些是完整的，应为同一种形式；请不带优化器转换（--optimizer "
+       "drop）"},
+      {"the run keeps weights or master weights in a form (FP8, float16) in which the first are "
+       "not "
+       "the second, rounded: they are not compared",
+       "该训练以某种形式（FP8、float16）保存权重或主权重，使前者不是后者舍入的结果：二者未作比较"},
+      {"the run keeps of its master weights what its weights lack of them: nothing proves whose "
+       "they "
+       "are but shapes, groups and order",
+       "该训练只保存主权重中权重所缺的部分：除形状、分组和顺序外，没有什么能证明它们属于哪个参数"},
+      {"master weights are stored as what the weights lack of them "
+       "(--use-precision-aware-optimizer); "
+       "they are written as the float32 numbers that both make, which a run without that flag "
+       "loads",
+       "主权重存储为权重所缺的部分（--use-precision-aware-optimizer）；现写出二者合成的 float32 "
+       "数，不带该选项的训练可以加载"},
       {"optimizer states in flat buffers get the names of their tensors",
        "平铺缓冲区中的优化器状态改用各自张量的名字"},
       {"{}; --accept-loss copies what is there", "{}；--accept-loss 复制现有的部分"},

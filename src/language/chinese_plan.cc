@@ -40,6 +40,11 @@ std::span<const Sentence> chinese_of_plan() {
       {"has not one factor for each row", "不是每行一个系数"},
       {"tensor {}: an adapter is added to it twice", "张量 {}: 对它加了两次 adapter"},
       {"plan: a term is a tensor that is not there", "plan: 有一项是不存在的张量"},
+      {"tensor {}: found {} of {} as lower halves of {}, expected int16",
+       "张量 {}: 发现 {}（{}）作为 {} 的低半部分，应为 int16"},
+      {"{}: found a master weight that is no remainder among others that are; convert without the "
+       "optimizer (--optimizer drop)",
+       "{}: 在余数形式的主权重中发现一个不是余数的值；请不带优化器转换（--optimizer drop）"},
       {"tensor {}: its weight in a sum is no finite number", "张量 {}: 它在和中的权重不是有限的数"},
       {"tensor {}: it is two terms of sums", "张量 {}: 它是和中的两项"},
       {"tensor {}: it is made of terms of a sum and of other tensors",

@@ -68,6 +68,7 @@ Status check_recipe(const Plan& plan, std::size_t index, const std::vector<bool>
     const std::uint32_t term = SW_TRY(terms.term_in(recipe, target, view.source));
     covered.try_emplace(term, nothing).first->second.chunks.push_back({view.box, 0, {}, {}});
     const DType from = plan.source.tensors[view.source].desc.dtype;
+    if (terms.is_low_half(view.source)) continue;
     const bool is_possible = is_calculated[view.source]
                                  ? is_castable_float(target.dtype)
                                  : is_supported({from, target.dtype, recipe.add});

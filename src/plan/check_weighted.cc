@@ -51,6 +51,15 @@ Result<std::uint32_t> TermsOfSources::term_in(const TensorRecipe& recipe, const 
     return fail(Code::kPlanInvalid, "tensor {}: a sum is quantised", target.name);
   }
   const DType dtype = plan_->source.tensors[source].desc.dtype;
+  if (found->is_low_half) {
+    if (target.dtype == DType::kF32 && (dtype == DType::kI16 || dtype == DType::kF32)) {
+      return found->term;
+    }
+    return fail(Code::kPlanInvalid,
+                "tensor {}: found {} of {} as lower halves of {}, expected int16", target.name,
+                torch_name(dtype), plan_->source.tensors[source].desc.name,
+                torch_name(target.dtype));
+  }
   if (dtype == target.dtype && !is_castable_float(dtype)) return found->term;
   if (is_narrow_float(target.dtype) && ((*is_calculated_)[source] || is_narrow_float(dtype))) {
     return found->term;

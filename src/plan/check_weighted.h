@@ -22,6 +22,12 @@ class TermsOfSources {
   [[nodiscard]] Result<std::uint32_t> term_in(const TensorRecipe& recipe, const TensorDesc& target,
                                               std::uint32_t source) const;
 
+  /// Whether its values are joined to others, whatever types they can be made to.
+  [[nodiscard]] bool is_low_half(std::uint32_t source) const {
+    return source < weighted_.size() && weighted_[source] != nullptr &&
+           weighted_[source]->is_low_half;
+  }
+
  private:
   TermsOfSources(const Plan& plan, const std::vector<bool>& is_calculated)
       : plan_(&plan), is_calculated_(&is_calculated) {}

@@ -57,6 +57,18 @@ TEST(CheckWeighted, AcceptsOneSourceOfEachTerm) {
   EXPECT_EQ(cost_of(plan).payload_bytes_read, 8U + 16U);
 }
 
+TEST(CheckWeighted, LowHalvesAreIntegersOfFloat32) {
+  Plan plan = plan_of_sum();
+  plan.source.tensors[1] = stored("b", DType::kI16, {4});
+  plan.weighted = {{0, 1.0F, 0, 0.0}, {1, 1.0F, 1, 0.0, true}};
+  EXPECT_EQ(check_plan(plan).error().code, Code::kPlanInvalid) << "of bfloat16";
+  plan.target.tensors = {stored("t", DType::kF32, {4})};
+  plan.file_sizes = {16};
+  EXPECT_TRUE(check_plan(plan));
+  plan.source.tensors[1] = stored("b", DType::kI32, {4});
+  EXPECT_EQ(check_plan(plan).error().code, Code::kPlanInvalid);
+}
+
 TEST(CheckWeighted, RefusesWhatIsNoSum) {
   struct Case {
     const char* what;

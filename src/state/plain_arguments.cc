@@ -10,6 +10,9 @@ using pickle::Document;
 using pickle::Kind;
 using pickle::Value;
 
+// The only type among a run's arguments (`torch.float16`) that says how to read what it wrote.
+constexpr std::string_view kMasterType = "main_params_dtype";
+
 // What a value takes as an argument. A list may be in the pickle once and in many arguments.
 std::uint64_t memory_of(Value value) {
   std::uint64_t bytes = sizeof(ArgValue) + value.text().size();
@@ -118,6 +121,8 @@ Result<Arguments> plain_arguments(Value args) {
     SW_TRY(allowance.take(name->size() + memory_of(attributes.value(i)), "the run's arguments"));
     if (std::optional<ArgValue> value = plain_value(attributes.value(i))) {
       arguments[std::string(*name)] = std::move(*value);
+    } else if (*name == kMasterType && attributes.value(i).is(Kind::kGlobal)) {
+      arguments[std::string(*name)] = std::string(attributes.value(i).name());
     }
   }
   add_older_patterns(arguments);

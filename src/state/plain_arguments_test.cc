@@ -38,6 +38,16 @@ TEST(PlainArguments, TuplesAreLists) {
             (ArgValue{std::vector<std::int64_t>{127, 0}}));
 }
 
+TEST(PlainArguments, SayTheTypeOfMasterWeights) {
+  pickle::Document document;
+  const pickle::Value args = document.object(document.global("argparse", "Namespace"));
+  document.set_attribute(args, "main_params_dtype", document.global("torch", "float16"));
+  document.set_attribute(args, "params_dtype", document.global("torch", "bfloat16"));
+  const Arguments arguments = plain_arguments(args).value();
+  EXPECT_EQ(arguments.at("main_params_dtype"), ArgValue{std::string("float16")});
+  EXPECT_FALSE(arguments.contains("params_dtype"));
+}
+
 // Stages and depths of prediction have no place in the older ones.
 TEST(PlainArguments, SayANewLayerPatternTheOldWayToo) {
   const Arguments arguments = stored({{"hybrid_layer_pattern", std::string("M-M|*-/MM/MM")},

@@ -12,6 +12,7 @@
 #include "compare/digest_file.h"
 #include "compare/hub_digests.h"
 #include "compare/integrity_file.h"
+#include "compare/master_form.h"
 #include "compare/master_weights.h"
 #include "compare/source_guards.h"
 #include "format/fsdp_dtensor/fsdp_source.h"
@@ -27,8 +28,6 @@
 
 namespace shardwright {
 namespace {
-
-constexpr std::string_view kMaster = "optimizer.state.param.";
 
 // The tensors whose every byte is at hand.
 Catalog sound_part(const Catalog& catalog, const Defects& lost) {
@@ -48,14 +47,8 @@ void drop_lone_states(Catalog& catalog) {
   std::unordered_set<std::string> weights;
   for (const StoredTensor& tensor : catalog.tensors) weights.insert(tensor.desc.name);
   std::erase_if(catalog.tensors, [&](const StoredTensor& tensor) {
-    const std::string& name = tensor.desc.name;
-    return name.starts_with(kMaster) && !weights.contains(name.substr(kMaster.size()));
-  });
-}
-
-bool has_master_weights(const Catalog& catalog) {
-  return std::ranges::any_of(catalog.tensors, [](const StoredTensor& tensor) {
-    return tensor.desc.name.starts_with(kMaster);
+    const auto weight = weight_of_master(tensor.desc.name);
+    return weight && !weights.contains(std::string(*weight));
   });
 }
 
@@ -81,7 +74,11 @@ class GuardCheck {
       check_named_states(catalog, checkpoint_, report_);
     }
     drop_lone_states(catalog);
-    const SourceGuards guards{ReplicaCheck::kAll, is_derived, workers_, signer_};
+    const MasterForm form =
+        SW_TRY(form_of_masters(checkpoint_.arguments, catalog, *checkpoint_.files));
+    const bool has_masters = has_master_weights(catalog);
+    const bool is_proven = is_derived && form == MasterForm::kRounded;
+    const SourceGuards guards{ReplicaCheck::kAll, is_proven, workers_, signer_};
     const GuardedSource guarded = SW_TRY(check_source(checkpoint_, catalog, guards, defects_));
     const ListedChecked hub = SW_TRY(check_hub_digests(checkpoint_, workers_, defects_));
     for (const auto* names : {&guarded.integrity.guarded, &guarded.digested.guarded,
@@ -93,12 +90,16 @@ class GuardCheck {
       add_finding(report_, Code::kRankMisplaced, text.substr(0, text.find(": ")), text,
                   Severity::kWarning);
     }
-    tell(guarded, is_derived);
+    tell(guarded, is_proven);
     tell_signature(guarded.signature);
     if (hub.right > 0 && !has_finding(report_, Code::kDigestMismatch)) {
       report_.proven.push_back(phrase("proven.hub", {{"count", hub.right}}));
     }
     if (report_.guarded_files.empty()) tell_unguarded();
+    if (has_masters && form != MasterForm::kRounded) {
+      report_.notes.emplace_back(note_on_form(form));
+      return {};
+    }
     if (is_derived) return {};
     if (is_mimo(catalog) && !has_named_components(catalog)) return {};
     drop_lone_states(catalog);

@@ -296,6 +296,7 @@ class FsdpTarget : public Target {
                 .has_grid = true,
                 .has_shards = true,
                 .has_layers_apart = true,
+                .has_masters_for_model = true,
                 .holds_extras = false,
                 .backend = "fsdp_dtensor",
                 .hf_folder = "iter_0000000/hf/"}) {}

@@ -42,6 +42,7 @@ std::unexpected<Error> refuse_bucket(fmt::format_string<Args...> format, Args&&.
 // A buffer as it is stored: its buckets, or all of them as one row.
 struct StoredBuffer {
   DType dtype = DType::kBF16;
+  DType masters = DType::kF32;  // int16 where they are what the weights lack (a MasterForm)
   std::map<std::int64_t, std::array<const StoredTensor*, kKinds>> buckets;
   std::optional<ParamStateBuffer> coalesced;
   std::uint32_t file = 0;  // of the coalesced one
@@ -90,7 +91,10 @@ class StoredBuffers {
     const auto name = split_bucket_name(domain.rest);
     const auto kind = std::ranges::find(kStateKinds, name ? name->state : "");
     const bool is_known = name && kind != kStateKinds.end();
-    if (!is_known || tensor.desc.dtype != DType::kF32 || tensor.desc.shape.size() != 1) {
+    const bool is_remainder = is_known && kind == kStateKinds.begin() &&
+                              tensor.desc.dtype == DType::kI16 && name->dtype == DType::kBF16;
+    const bool has_type = tensor.desc.dtype == DType::kF32 || is_remainder;
+    if (!is_known || !has_type || tensor.desc.shape.size() != 1) {
       return refuse_bucket("tensor {}: found {} {}, expected a bucket of Adam's states in float32",
                            tensor.desc.name, torch_name(tensor.desc.dtype),
                            to_string(tensor.desc.shape));
@@ -99,8 +103,21 @@ class StoredBuffers {
     StoredBuffer& buffer = buffers_[{domain.part, domain.group, name->buffer}];
     buffer.dtype = name->dtype;
     const auto number = static_cast<std::size_t>(kind - kStateKinds.begin());
+    if (number == 0) SW_TRY(take_type_of_masters(tensor.desc, buffer));
     buffer.buckets[name->bucket][number] = &tensor;
     kinds_ = std::max(kinds_, number + 1);
+    return {};
+  }
+
+  // One in all buckets of a buffer.
+  static Status take_type_of_masters(const TensorDesc& masters, StoredBuffer& buffer) {
+    const bool is_first = std::ranges::none_of(
+        buffer.buckets, [](const auto& bucket) { return bucket.second[0] != nullptr; });
+    if (!is_first && buffer.masters != masters.dtype) {
+      return refuse_bucket("tensor {}: found {}, expected {} as in the other buckets", masters.name,
+                           torch_name(masters.dtype), torch_name(buffer.masters));
+    }
+    buffer.masters = masters.dtype;
     return {};
   }
 
@@ -124,6 +141,12 @@ class StoredBuffers {
   std::map<BufferKey, StoredBuffer> buffers_;
   std::size_t kinds_ = kKinds - 1;
   bool is_chained_ = false;
+};
+
+// Which of kStateKinds, and how it is stored.
+struct KindOfState {
+  std::size_t number = 0;
+  DType dtype = DType::kF32;
 };
 
 // A parameter of a stage's ranks, and where it is in the model.
@@ -264,7 +287,9 @@ class Unbucketing {
       const auto first_of = SW_TRY(locate(*stored, inside, rank, pieces));
       for (std::size_t kind = 0; kind < buffers_.kinds(); ++kind) {
         for (std::size_t i = 0; i < inside.size(); ++i) {
-          add_shard(kind, shards[buffers[b][i]].shard, rank, first_of[i], pieces[kind]);
+          const DType dtype = kind == 0 ? stored->masters : DType::kF32;
+          SW_TRY(add_shard({kind, dtype}, shards[buffers[b][i]].shard, rank, first_of[i],
+                           pieces[kind]));
         }
       }
     }
@@ -335,8 +360,9 @@ class Unbucketing {
   }
 
   // A rank's tensor is its runs one behind the other, each row-major.
-  void add_shard(std::size_t kind, const LegacyShard& shard, const LegacyRank& rank,
-                 std::int64_t first, const std::vector<FlatPiece>& pieces) {
+  Status add_shard(const KindOfState& kind, const LegacyShard& shard, const LegacyRank& rank,
+                   std::int64_t first, const std::vector<FlatPiece>& pieces) {
+    const auto element = static_cast<std::uint64_t>(bytes_of(kind.dtype));
     for (const ShardRun& run : shard.runs) {
       const CanonicalTensor& canonical = tensors_[run.canonical];
       Box box = box_of(run, rank);
@@ -348,32 +374,42 @@ class Unbucketing {
       for (; piece != pieces.end() && piece->from < first + elements; ++piece) {
         const std::int64_t from = std::max(piece->from, first);
         const std::int64_t to = std::min(piece->to, first + elements);
-        const auto skipped = static_cast<std::uint64_t>(from - piece->from) * sizeof(float);
+        const auto skipped = static_cast<std::uint64_t>(from - piece->from) * element;
         append_flat_piece(box, {from - first, to - first, piece->file, piece->offset + skipped},
-                          sizeof(float), chunks);
+                          static_cast<int>(element), chunks);
       }
-      add_chunks(kind, canonical.stored, box, chunks);
+      SW_TRY(add_chunks(kind, canonical.stored, box, chunks));
       first += elements;
     }
+    return {};
   }
 
   // What other ranks hold too is a replica where it is cut alike, and else left alone.
-  void add_chunks(std::size_t kind, std::uint32_t stored, const Box& box, const ChunkList& chunks) {
+  Status add_chunks(const KindOfState& kind, std::uint32_t stored, const Box& box,
+                    const ChunkList& chunks) {
     const TensorDesc& weight = catalog_.tensors[stored].desc;
-    auto [state, is_new] = states_.try_emplace({stored, kind});
+    auto [state, is_new] = states_.try_emplace({stored, kind.number});
     if (is_new) {
-      state->second = {{join_state_name(kStateKinds[kind], weight.name), DType::kF32, weight.shape},
-                       ChunkList(weight.shape.size()),
-                       Encoding::kRaw};
+      state->second = {
+          {join_state_name(kStateKinds[kind.number], weight.name), kind.dtype, weight.shape},
+          ChunkList(weight.shape.size()),
+          Encoding::kRaw};
+    }
+    if (state->second.desc.dtype != kind.dtype) {
+      return refuse_bucket(
+          "tensor {}: found {} in the buckets of one rank, expected {} as of the "
+          "others",
+          state->second.desc.name, torch_name(kind.dtype), torch_name(state->second.desc.dtype));
     }
     ChunkList& all = state->second.chunks;
     const std::vector<std::int64_t> corner(box.origin.begin(), box.origin.end());
-    const auto [known, is_first] = places_.try_emplace({stored, kind, corner}, all.size());
+    const auto [known, is_first] = places_.try_emplace({stored, kind.number, corner}, all.size());
     bool is_alike = is_first || known->second + chunks.size() <= all.size();
     for (std::size_t i = 0; !is_first && is_alike && i < chunks.size(); ++i) {
       is_alike = all.box(known->second + i) == chunks.box(i);
     }
     for (std::size_t i = 0; is_alike && i < chunks.size(); ++i) all.push_back(chunks[i]);
+    return {};
   }
 
   // States stand where their buckets stood: behind the model.

@@ -192,6 +192,36 @@ TEST_F(BucketSource, FindsExpertsApart) {
           "[0:1, 3:4, 0:4, 0:2] file 40 at 0 of 32", "[0:1, 3:4, 4:8, 0:2] file 40 at 32 of 32"));
 }
 
+// Of a precision-aware optimizer master weights are 16-bit remainders, and moments stay float32.
+TEST_F(BucketSource, MasterWeightsMayBeRemainders) {
+  make_dense();
+  for (StoredTensor& tensor : catalog_.tensors) {
+    if (!tensor.desc.name.ends_with(".param")) continue;
+    tensor.desc.dtype = DType::kI16;
+    for (std::size_t i = 0; i < tensor.chunks.size(); ++i) {
+      const Chunk chunk = tensor.chunks[i];
+      tensor.chunks.set_location(i, chunk.file, {chunk.range.offset / 2, chunk.range.length / 2});
+    }
+  }
+  Catalog mixed = catalog_;
+  mixed.tensors.back().desc.dtype = DType::kI16;  // of exp_avg_sq
+  EXPECT_THAT(undo_buckets(source_, mixed).error().message, HasSubstr("int16"));
+  mixed = catalog_;
+  const auto first = std::ranges::find_if(mixed.tensors, [](const StoredTensor& tensor) {
+    return tensor.desc.name.ends_with(".param");
+  });
+  first->desc.dtype = DType::kF32;  // in one rank's bucket, not in the others'
+  EXPECT_THAT(undo_buckets(source_, mixed).error().message, HasSubstr("as of the others"));
+  ASSERT_TRUE(undo_buckets(source_, catalog_));
+  for (const StoredTensor& tensor : catalog_.tensors) {
+    if (tensor.desc.name != "optimizer.state.param.decoder.layers.mlp.linear_fc2.weight") continue;
+    EXPECT_EQ(tensor.desc.dtype, DType::kI16);
+    EXPECT_EQ(tensor.chunks.range(2).offset, 256U);
+    EXPECT_EQ(tensor.chunks.range(2).length, 24U);
+  }
+  EXPECT_EQ(chunks_of("optimizer.state.exp_avg.decoder.layers.mlp.linear_fc2.weight").size(), 4U);
+}
+
 TEST_F(BucketSource, LionHasNoSecondMomentAnywhere) {
   make_dense();
   std::erase_if(catalog_.tensors, [](const StoredTensor& tensor) {

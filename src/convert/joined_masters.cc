@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "convert/joined_masters.h"
+
+#include <optional>
+#include <unordered_map>
+
+#include "base/fail.h"
+#include "convert/conversion_source.h"
+#include "convert/more_sources.h"
+#include "layout/state_name.h"
+
+namespace shardwright {
+namespace {
+
+class Joining {
+ public:
+  explicit Joining(Drafting& drafting) : drafting_(drafting) {
+    const std::vector<StoredTensor>& tensors = drafting.catalog.tensors;
+    std::unordered_map<std::string_view, std::uint32_t> weights;
+    for (std::uint32_t i = 0; i < tensors.size(); ++i) weights.emplace(tensors[i].desc.name, i);
+    for (std::uint32_t i = 0; i < tensors.size(); ++i) {
+      const TensorDesc& desc = tensors[i].desc;
+      const auto name = split_state_name(desc.name);
+      if (!name || name->kind != kStateKinds.front()) continue;
+      const auto weight = weights.find(name->tensor);
+      if (weight == weights.end() || tensors[weight->second].desc.shape != desc.shape) continue;
+      if (is_remainder(desc, tensors[weight->second].desc.dtype, drafting.master_form)) {
+        weight_of_.emplace(i, weight->second);
+      }
+    }
+  }
+
+  Status run() {
+    if (weight_of_.empty()) return {};
+    for (DraftTensor& draft : drafting_.parts.tensors) SW_TRY(join(draft));
+    drafting_.tell(
+        "master weights are stored as what the weights lack of them "
+        "(--use-precision-aware-optimizer); they are written as the float32 numbers that both "
+        "make, "
+        "which a run without that flag loads");
+    return {};
+  }
+
+ private:
+  Status join(DraftTensor& draft) {
+    ViewList joined;
+    std::size_t remainders = 0;
+    for (const TensorView& view : draft.recipe.views) {
+      const auto weight = weight_of_.find(view.source);
+      if (weight == weight_of_.end()) continue;
+      ++remainders;
+      TensorView upper = view;
+      upper.source = upper_half(view.source, weight->second);
+      joined.push_back(upper);
+      joined.push_back(view);
+    }
+    if (remainders == 0) return {};
+    if (remainders != draft.recipe.views.size()) {
+      return fail(Code::kOptimizerMismatch,
+                  "tensor {}: found remainders of some master weights and others whole, expected "
+                  "one form; convert without the optimizer (--optimizer drop)",
+                  draft.desc.name);
+    }
+    draft.recipe.views = std::move(joined);
+    draft.desc.dtype = DType::kF32;
+    return {};
+  }
+
+  // The weight once more, as the first term of a sum; what reads the model reads the other one.
+  std::uint32_t upper_half(std::uint32_t remainder, std::uint32_t weight) {
+    const auto known = upper_of_.find(remainder);
+    if (known != upper_of_.end()) return known->second;
+    const std::uint32_t upper = repeat_source(drafting_, weight);
+    std::vector<WeightedSource>& weighted = drafting_.result.plan.weighted;
+    weighted.push_back({upper, 1.0F, 0, 0.0});
+    weighted.push_back({remainder, 1.0F, 1, 0.0, true});
+    upper_of_.emplace(remainder, upper);
+    return upper;
+  }
+
+  Drafting& drafting_;
+  std::unordered_map<std::uint32_t, std::uint32_t> weight_of_;  // of remainders
+  std::unordered_map<std::uint32_t, std::uint32_t> upper_of_;   // likewise
+};
+
+}  // namespace
+
+Status join_masters(Drafting& drafting) {
+  if (keeps_names(drafting.request())) return {};
+  return Joining(drafting).run();
+}
+
+}  // namespace shardwright
