@@ -104,8 +104,8 @@ struct AdaptedSource {
 /// weight * (value + add), then each of the others added in the order of their terms. Values are
 /// rounded to float32 once `add` is added (which is nothing where that is 0), and so is every
 /// product and every sum; the last one is rounded to the target's type. Types that are not floating
-/// point are not multiplied: all terms must be alike. A low half is behind a term of bfloat16 values
-/// with weight 1, whose float32 numbers it makes whole.
+/// point are not multiplied: all terms must be alike. A low half is behind a term of bfloat16
+/// values with weight 1, whose float32 numbers it makes whole.
 struct WeightedSource {
   std::uint32_t values = 0;  ///< index into Plan::source.tensors
   float weight = 1.0F;

@@ -113,7 +113,8 @@ Result<Arguments> plain_arguments(Value args) {
   Arguments arguments;
   Allowance allowance(0);
   if (!args) return arguments;
-  const Value attributes = args.state();
+  // GPT-NeoX stores a dict.
+  const Value attributes = args.is(Kind::kDict) ? args : args.state();
   if (!attributes.is(Kind::kDict)) return arguments;
   for (std::size_t i = 0; i < attributes.size(); ++i) {
     const std::optional<std::string_view> name = attributes.key(i).as_string();

@@ -211,6 +211,24 @@ class Tree(torch.nn.Module):
 
 
 # Experts that are linears, as they were before transformers 5 and as their files still have them.
+def test_a_vocabulary_that_was_resized(tmp_path, shardwright):
+    """PEFT saves its embedding and head three times then, by the names in its wrapper too."""
+    hf_models.create(tmp_path / "base", "llama", **LLAMA)
+    model = load(tmp_path / "base")
+    model.resize_token_embeddings(520)
+    model.save_pretrained(tmp_path / "resized")
+    model = load(tmp_path / "base")
+    model.resize_token_embeddings(520)
+    model.load_state_dict(load(tmp_path / "resized").state_dict())
+    adapt(model, tmp_path / "adapter", target_modules=["q_proj"], modules_to_save=["embed_tokens", "lm_head"])
+    stored = load_file(tmp_path / "adapter" / "adapter_model.safetensors")
+    assert "base_model.model.lm_head.original_module.weight" in stored
+    shardwright("merge-adapter", tmp_path / "resized", tmp_path / "adapter", tmp_path / "out")
+    assert difference(tensors_of(tmp_path / "out"), by_peft(tmp_path / "resized", tmp_path / "adapter")) < 1e-5
+    head = stored["base_model.model.lm_head.weight"]
+    assert torch.equal(tensors_of(tmp_path / "out")["lm_head.weight"], head)
+
+
 def test_experts_one_by_one(tmp_path, shardwright):
     base, adapter = tmp_path / "base", tmp_path / "adapter"
     hf_models.create(base, "qwen3_moe", tie_word_embeddings=False, vocab_size=510)

@@ -286,6 +286,39 @@ def test_zero3s_buffers_of_every_rank(shardwright, copied, tmp_path):
     refused(shardwright, run, tmp_path, "zero_pp_rank_1", names[0], "buffer")
 
 
+def test_layers_that_were_not_trained_lie_in_files_of_their_own(shardwright, copied, tmp_path):
+    """As a PipelineModule of one stage saves them; ZeRO's buffers have what was trained."""
+    run, data = copied("zero1")
+    moved = {}
+
+    def tied(names, first):
+        return type(names)(("tied_modules.embed.weight" if name == first else name, value) for name, value in names.items())
+
+    def take_module(state):
+        moved.update({name: state["module"][name] for name in state["buffer_names"]})
+        moved["first"] = next(iter(state["param_shapes"][0]))
+        state["module"], state["buffer_names"] = None, [f"7.{name}" for name in state["buffer_names"]]
+        state["param_shapes"] = [tied(shapes, moved["first"]) for shapes in state["param_shapes"]]
+
+    def rename(value):
+        state = value["optimizer_state_dict"]
+        state["param_slice_mappings"] = [tied(names, first) for names in state["param_slice_mappings"]]
+
+    change(data / "mp_rank_00_model_states.pt", take_module)
+    first = moved.pop("first")
+    for file in data.glob("*_optim_states.pt"):
+        change(file, rename)
+    frozen = torch.arange(6.0).reshape(2, 3)
+    assert moved, "the run has buffers"
+    torch.save({"linear.weight": frozen, **moved}, data / "layer_07-model_states.pt")
+    torch.save({"weight": frozen}, data / "layer_00-model_states.pt")  # the tied one, once more
+    shardwright("convert", run, tmp_path / "out", "--to", "safetensors")
+    made = load_hf(tmp_path / "out")
+    assert torch.equal(made["7.linear.weight"], frozen)
+    assert "tied_modules.embed.weight" in made and "0.weight" not in made
+    assert all(torch.equal(made[f"7.{name}"], value) for name, value in moved.items())
+
+
 def test_a_second_model_parallel_rank(shardwright, copied, tmp_path):
     run, data = copied("zero2")
     shutil.copy(data / "mp_rank_00_model_states.pt", data / "mp_rank_01_model_states.pt")
@@ -386,6 +419,22 @@ def test_layers_of_a_pipeline(shardwright, tmp_path, tp):
     shardwright("verify", source, "--against", LLAMA)
 
 
+def test_arguments_in_a_dict(shardwright, tmp_path):
+    """As GPT-NeoX saves them."""
+    source = save_pipe(tmp_path / "run", 2)
+    for rank in range(2):
+        file = source / f"mp_rank_{rank:02d}_model_states.pt"
+        change(file, lambda state: state.update(args=vars(state["args"])))
+    shardwright("convert", source, tmp_path / "hf", "--to", "hf", "--hf-config", LLAMA)
+    assert_same(load_hf(tmp_path / "hf"), load_hf(LLAMA))
+    for file in source.glob("*_01*"):
+        file.unlink()
+    for file in source.glob("*-model_01-*"):
+        file.unlink()
+    shutil.rmtree(tmp_path / "hf")
+    refused(shardwright, source, tmp_path, "the run had 2 tensor-parallel ranks")
+
+
 def test_the_outputs_copy_of_a_tied_embedding(shardwright, tmp_path):
     source = save_pipe(tmp_path / "run", 2)
     embeddings = torch.load(source / "layer_01-model_01-model_states.pt")
@@ -467,6 +516,12 @@ def test_universal_checkpoints_that_are_not_whole(shardwright, saved, tmp_path):
     refused(shardwright, tmp_path / "run", tmp_path, f"{name}/exp_avg.pt: found float16, expected float32")
     shutil.rmtree(folder)
     refused(shardwright, tmp_path / "run", tmp_path, name)
+
+
+def test_a_universal_checkpoint_without_a_stage(shardwright, saved, tmp_path):
+    shutil.copytree(next((saved("zero2") / "universal").iterdir()), tmp_path / "run")
+    change(tmp_path / "run" / "mp_rank_00_model_states.pt", lambda state: state.update(mp_world_size=2))
+    refused(shardwright, tmp_path / "run", tmp_path, "saved by 2 model-parallel ranks, but files of 1 are here")
 
 
 def test_a_universal_checkpoint_of_two_steps(shardwright, saved, tmp_path):

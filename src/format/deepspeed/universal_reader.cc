@@ -107,6 +107,14 @@ class UniversalReader {
 
   // Under ZeRO 3 each rank has a file, in the order of names that is not that of numbers.
   Status order_by_rank() {
+    const std::int64_t expected = models_.front().states.model_ranks.value_or(1);
+    if (cut_.empty() && std::ssize(models_) < expected) {
+      return fail(
+          Code::kZeroLayout,
+          "{}: it was saved by {} model-parallel ranks, but files of {} are here; copy those "
+          "of the others too",
+          checkpoint_.catalog.files[models_.front().file], expected, models_.size());
+    }
     is_whole_ = models_.front().states.model_ranks.value_or(1) <= 1 &&
                 (models_.size() == 1 || cut_.size() == models_.size());
     if (!is_whole_ || cut_.empty()) return {};

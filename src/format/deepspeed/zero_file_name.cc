@@ -46,4 +46,10 @@ std::optional<LayerFileName> parse_layer_file(std::string_view name) {
   return LayerFileName{*layer, *rank};
 }
 
+std::optional<std::int64_t> parse_uncut_layer_file(std::string_view name) {
+  if (!take_word(name, "layer_")) return std::nullopt;
+  const std::optional<std::int64_t> layer = take_number(name);
+  return name == "-model_states.pt" ? layer : std::nullopt;
+}
+
 }  // namespace shardwright

@@ -28,4 +28,7 @@ struct LayerFileName {
 };
 [[nodiscard]] std::optional<LayerFileName> parse_layer_file(std::string_view name);
 
+/// The layer of `layer_03-model_states.pt`, which a PipelineModule without a model axis writes.
+[[nodiscard]] std::optional<std::int64_t> parse_uncut_layer_file(std::string_view name);
+
 }  // namespace shardwright

@@ -9,11 +9,13 @@
 
 #include "base/fail.h"
 #include "base/text.h"
+#include "codec/torch_file.h"
 #include "dcp/guarded_storage.h"
 #include "format/deepspeed/model_catalog.h"
 #include "format/deepspeed/model_states.h"
 #include "format/deepspeed/optimizer_states.h"
 #include "format/deepspeed/rank_models.h"
+#include "format/deepspeed/zero_file_name.h"
 #include "format/deepspeed/zero_files.h"
 #include "format/tensors_beside.h"
 #include "io/source_files.h"
@@ -62,6 +64,7 @@ class ZeroReader {
     SW_TRY(add_buffers());
     SW_TRY(add_frozen(models_, is_third(), checkpoint_, model_));
     SW_TRY(add_trained());
+    SW_TRY(add_layers(entries));
     SW_TRY(check_kinds());
     SW_TRY(add_rest());
     finish();
@@ -172,6 +175,41 @@ class ZeroReader {
     return fail(Code::kZeroLayout,
                 "{}: the buffer {} is missing, which {} has; keep the files of one save",
                 path(model.file), printable(name), path(models_.front().file));
+  }
+
+  // A PipelineModule of one stage has its layers in files of their own. What was trained, ZeRO's
+  // buffers have; the rest lies only there. A tied layer's weight is called after the tie.
+  Status add_layers(std::span<const DirectoryEntry> entries) {
+    if (!first().module.empty()) return {};
+    for (const DirectoryEntry& entry : entries) {
+      const auto layer = parse_uncut_layer_file(entry.name);
+      if (!layer || entry.is_directory) continue;
+      if (entry.problem) return std::unexpected(*entry.problem);
+      const std::uint32_t number = number_of(entry.name);
+      const auto file = SW_TRY(checkpoint_.files->get(number));
+      const TorchFile torch = SW_TRY(TorchFile::open(*file));
+      const pickle::Value tensors = torch.root();
+      for (std::size_t i = 0; i < tensors.size(); ++i) {
+        const std::optional<std::string_view> key = tensors.key(i).as_string();
+        if (!key || !is_tensor(tensors.value(i)) || is_tied(*key)) continue;
+        const std::string name = fmt::format("{}.{}", *layer, *key);
+        if (model_.has(name)) continue;
+        const LocatedTensor place = SW_TRY(torch.locate(tensors.value(i)));
+        SW_TRY(model_.add_whole(name, number, place));
+      }
+    }
+    return {};
+  }
+
+  [[nodiscard]] bool is_tied(std::string_view key) const {
+    constexpr std::string_view kTies = "tied_modules.";
+    return std::ranges::any_of(first().groups, [&](const ZeroGroup& group) {
+      return std::ranges::any_of(group, [&](const ZeroParameter& parameter) {
+        const std::string_view name = parameter.name;
+        if (!name.starts_with(kTies)) return false;
+        return name.substr(std::min(name.find('.', kTies.size()), name.size() - 1) + 1) == key;
+      });
+    });
   }
 
   Status add_trained() {

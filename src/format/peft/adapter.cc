@@ -198,6 +198,7 @@ class AdapterOpening {
     std::vector<std::string> unknown;
     for (std::uint32_t i = 0; i < adapter_.catalog.tensors.size(); ++i) {
       const std::string& name = desc(i).name;
+      if (is_said_again(i)) continue;
       const std::optional<AdapterPart> part = adapter_part_of(name);
       const bool is_inner = part && part->role != AdapterRole::kSaved &&
                             part->target.ends_with(kInner) && !parameter_of(part->target);
@@ -226,6 +227,27 @@ class AdapterOpening {
                 "{}: {} neither of LoRA nor of what {} lists in modules_to_save: {}",
                 kPeftWeightsFile, unknown.size() == 1 ? "a tensor is" : "tensors are",
                 kPeftConfigFile, name_list(unknown));
+  }
+
+  // PEFT saves embeddings and heads of resized vocabularies besides by the names that they have in
+  // its wrapper: the same once more, and what was there before training.
+  [[nodiscard]] bool is_said_again(std::uint32_t tensor) const {
+    const std::string& name = desc(tensor).name;
+    for (const std::string_view word : {".modules_to_save.", ".original_module."}) {
+      const std::size_t at = name.find(word);
+      if (at == std::string::npos || name.find('.', at + word.size()) != std::string::npos)
+        continue;
+      const std::string module = name.substr(0, at);
+      const std::string plain = module + name.substr(at + word.size() - 1);
+      if (!is_embedding_or_head(module)) continue;
+      const auto found =
+          std::ranges::find_if(adapter_.catalog.tensors, [&](const StoredTensor& stored) {
+            return stored.desc.name == plain && stored.desc.dtype == desc(tensor).dtype;
+          });
+      if (found == adapter_.catalog.tensors.end()) continue;
+      if (word == ".original_module." || found->desc.shape == desc(tensor).shape) return true;
+    }
+    return false;
   }
 
   Status add_module(const std::string& name, const AdapterParts& found) {
