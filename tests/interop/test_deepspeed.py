@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """DeepSpeed's checkpoints as sources of every command, against what DeepSpeed itself reads."""
 import argparse
+import collections
 import json
 import shutil
 
@@ -310,7 +311,8 @@ def test_layers_that_were_not_trained_lie_in_files_of_their_own(shardwright, cop
         change(file, rename)
     frozen = torch.arange(6.0).reshape(2, 3)
     assert moved, "the run has buffers"
-    torch.save({"linear.weight": frozen, **moved}, data / "layer_07-model_states.pt")
+    layer = collections.OrderedDict({"linear.weight": frozen, **moved})  # as a module's state dict is
+    torch.save(layer, data / "layer_07-model_states.pt")
     torch.save({"weight": frozen}, data / "layer_00-model_states.pt")  # the tied one, once more
     shardwright("convert", run, tmp_path / "out", "--to", "safetensors")
     made = load_hf(tmp_path / "out")

@@ -10,6 +10,7 @@
 #include "base/fail.h"
 #include "base/text.h"
 #include "codec/torch_file.h"
+#include "codec/torch_tensor.h"
 #include "dcp/guarded_storage.h"
 #include "format/deepspeed/model_catalog.h"
 #include "format/deepspeed/model_states.h"
@@ -188,7 +189,7 @@ class ZeroReader {
       const std::uint32_t number = number_of(entry.name);
       const auto file = SW_TRY(checkpoint_.files->get(number));
       const TorchFile torch = SW_TRY(TorchFile::open(*file));
-      const pickle::Value tensors = torch.root();
+      const pickle::Value tensors = dict_pairs(torch.root());
       for (std::size_t i = 0; i < tensors.size(); ++i) {
         const std::optional<std::string_view> key = tensors.key(i).as_string();
         if (!key || !is_tensor(tensors.value(i)) || is_tied(*key)) continue;
