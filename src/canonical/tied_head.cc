@@ -25,14 +25,23 @@ bool ends_in(std::string_view name, std::string_view end) {
   return name == end || (name.ends_with(end) && name[name.size() - end.size() - 1] == '.');
 }
 
+bool ends_in_one(std::string_view name, const auto& ends) {
+  return std::ranges::any_of(ends, [&](std::string_view end) { return ends_in(name, end); });
+}
+
 std::vector<std::string> names_that_end(std::span<const TensorDesc> model, const auto& ends) {
   std::vector<std::string> names;
   for (const TensorDesc& desc : model) {
-    if (std::ranges::any_of(ends, [&](std::string_view end) { return ends_in(desc.name, end); })) {
-      names.push_back(desc.name);
-    }
+    if (ends_in_one(desc.name, ends)) names.push_back(desc.name);
   }
   return names;
+}
+
+std::optional<std::int64_t> columns_of(std::span<const TensorDesc> model, const auto& ends) {
+  const auto found = std::ranges::find_if(model, [&](const TensorDesc& desc) {
+    return ends_in_one(desc.name, ends) && desc.shape.size() == 2;
+  });
+  return found == model.end() ? std::nullopt : std::optional(found->shape[1]);
 }
 
 // What the config says, at its top or of its language model.
@@ -76,17 +85,8 @@ std::vector<std::string> output_layer_names(std::span<const TensorDesc> model) {
 }
 
 std::optional<std::int64_t> output_layer_inputs(std::span<const TensorDesc> model) {
-  const auto inputs = [&](const auto& ends) {
-    std::optional<std::int64_t> found;
-    for (const TensorDesc& desc : model) {
-      const bool is_one =
-          std::ranges::any_of(ends, [&](std::string_view end) { return ends_in(desc.name, end); });
-      if (is_one && desc.shape.size() == 2) found = desc.shape[1];
-    }
-    return found;
-  };
-  const std::optional<std::int64_t> of_head = inputs(kHeads);
-  return of_head ? of_head : inputs(kEmbeddings);
+  const std::optional<std::int64_t> of_head = columns_of(model, kHeads);
+  return of_head ? of_head : columns_of(model, kEmbeddings);
 }
 
 Result<std::string> untied_config(const std::string& config) {

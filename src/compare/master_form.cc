@@ -59,15 +59,18 @@ const StoredTensor* largest_matrix(std::span<const StoredTensor* const> masters)
   return largest;
 }
 
+// Of weights that were not trained yet all are 0.
 bool are_remainders(std::span<const std::byte> bytes) {
   bool has_large = false;
+  bool has_any = false;
   for (std::size_t at = 0; at < bytes.size(); at += sizeof(float)) {
     float number = 0;
     std::memcpy(&number, bytes.data() + at, sizeof number);
     if (!(number >= -32768.0F && number <= 32767.0F) || number != std::trunc(number)) return false;
+    has_any |= number != 0.0F;
     has_large |= std::abs(number) >= 256.0F;  // which no weight is
   }
-  return has_large;
+  return has_large || !has_any;
 }
 
 }  // namespace
@@ -93,9 +96,8 @@ Result<MasterForm> form_of_masters(const Arguments& arguments, const Catalog& ca
   return are_remainders(bytes) ? MasterForm::kRemainders : MasterForm::kRounded;
 }
 
-bool is_remainder(const TensorDesc& master, DType weight, MasterForm form) {
-  return form == MasterForm::kRemainders && weight == DType::kBF16 &&
-         (master.dtype == DType::kI16 || master.dtype == DType::kF32);
+bool is_remainder(const TensorDesc& master, DType weight) {
+  return weight == DType::kBF16 && (master.dtype == DType::kI16 || master.dtype == DType::kF32);
 }
 
 std::string_view note_on_form(MasterForm form) {

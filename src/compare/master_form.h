@@ -26,8 +26,9 @@ enum class MasterForm : std::uint8_t {
 [[nodiscard]] Result<MasterForm> form_of_masters(const Arguments& arguments, const Catalog& catalog,
                                                  SourceFiles& files);
 
-/// Whether a master weight, `optimizer.state.param.X` of the weight X, is a remainder.
-[[nodiscard]] bool is_remainder(const TensorDesc& master, DType weight, MasterForm form);
+/// Whether a master weight is a remainder where the form is kRemainders. `weight`: the type of its
+/// weight.
+[[nodiscard]] bool is_remainder(const TensorDesc& master, DType weight);
 
 /// What to say of masters that nothing is held against; empty where they are. As a sentence.
 [[nodiscard]] std::string_view note_on_form(MasterForm form);

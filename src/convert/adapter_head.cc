@@ -10,6 +10,8 @@
 namespace shardwright {
 namespace {
 
+constexpr std::int64_t kMostLabels = 1 << 16;  // each gets a name in config.json
+
 // How many labels it gives. It takes what the base's output layer takes.
 Result<std::int64_t> labels_of_head(const TakenAdapter& taken, std::span<const TensorDesc> model) {
   const PeftAdapter& adapter = taken.adapter;
@@ -30,6 +32,10 @@ Result<std::int64_t> labels_of_head(const TakenAdapter& taken, std::span<const T
                 "{}: tensor {}: found a head on {} numbers for each token, expected the base "
                 "model's {}; is this the adapter of another model?",
                 adapter.path, printable(weight->name), weight->shape[1], *inputs);
+  }
+  if (weight->shape[0] < 1 || weight->shape[0] > kMostLabels) {
+    return fail(Code::kShapeMismatch, "{}: tensor {}: found a head of {} labels, expected 1 to {}",
+                adapter.path, printable(weight->name), weight->shape[0], kMostLabels);
   }
   if (bias != nullptr && bias->shape[0] != weight->shape[0]) {
     return fail(Code::kShapeMismatch, "{}: tensor {} {} does not fit {} {}", adapter.path,
@@ -66,8 +72,8 @@ Status give_head_of_adapter(const TakenAdapter& taken, std::span<const TensorDes
   for (const SavedTensor& saved : taken.updates.head) {
     StoredTensor stored = taken.stored(saved.tensor);
     stored.desc.name = saved.name;
-    for (Catalog* catalog : {&source.catalog, &drafting.catalog})
-      catalog->tensors.push_back(stored);
+    source.catalog.tensors.push_back(stored);
+    drafting.catalog.tensors.push_back(std::move(stored));
   }
   drafting.tell(translated("the adapter's head ({}, labels: {}) comes in the output layer's place",
                            task, labels));

@@ -273,6 +273,8 @@ TEST_F(Adapter, TheHeadOfAClassifierComesInTheOutputLayersPlace) {
   EXPECT_EQ(refusal(other).code, Code::kShapeMismatch);
   put(task, {{{"score.weight", DType::kF32, {2, 3}}, {1, 2, 3, 4, 5, 6}}});
   EXPECT_THAT(refusal(other).message, HasSubstr("found a head on 3 numbers"));
+  put(task, {{{"score.weight", DType::kF32, {0, 2}}, {}}});
+  EXPECT_THAT(refusal(other).message, HasSubstr("found a head of 0 labels, expected 1 to 65536"));
   put(R"(, "modules_to_save": ["score"], "task_type": "CAUSAL_LM")", {score});
   EXPECT_THAT(refusal(other).message, HasSubstr("the base model has none"));
 }

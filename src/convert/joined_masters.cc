@@ -1,47 +1,56 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "convert/joined_masters.h"
 
-#include <optional>
+#include <string_view>
 #include <unordered_map>
+#include <vector>
 
 #include "base/fail.h"
+#include "compare/master_weights.h"
 #include "convert/conversion_source.h"
 #include "convert/more_sources.h"
-#include "layout/state_name.h"
 
 namespace shardwright {
 namespace {
 
 class Joining {
  public:
-  explicit Joining(Drafting& drafting) : drafting_(drafting) {
-    const std::vector<StoredTensor>& tensors = drafting.catalog.tensors;
-    std::unordered_map<std::string_view, std::uint32_t> weights;
-    for (std::uint32_t i = 0; i < tensors.size(); ++i) weights.emplace(tensors[i].desc.name, i);
-    for (std::uint32_t i = 0; i < tensors.size(); ++i) {
-      const TensorDesc& desc = tensors[i].desc;
-      const auto name = split_state_name(desc.name);
-      if (!name || name->kind != kStateKinds.front()) continue;
-      const auto weight = weights.find(name->tensor);
-      if (weight == weights.end() || tensors[weight->second].desc.shape != desc.shape) continue;
-      if (is_remainder(desc, tensors[weight->second].desc.dtype, drafting.master_form)) {
-        weight_of_.emplace(i, weight->second);
-      }
-    }
-  }
+  explicit Joining(Drafting& drafting) : drafting_(drafting) {}
 
   Status run() {
+    SW_TRY(find_remainders());
     if (weight_of_.empty()) return {};
     for (DraftTensor& draft : drafting_.parts.tensors) SW_TRY(join(draft));
     drafting_.tell(
         "master weights are stored as what the weights lack of them "
         "(--use-precision-aware-optimizer); they are written as the float32 numbers that both "
-        "make, "
-        "which a run without that flag loads");
+        "make, which a run without that flag loads");
     return {};
   }
 
  private:
+  Status find_remainders() {
+    if (drafting_.master_form != MasterForm::kRemainders) return {};
+    const std::vector<StoredTensor>& tensors = drafting_.catalog.tensors;
+    std::unordered_map<std::string_view, std::uint32_t> weights;
+    for (std::uint32_t i = 0; i < tensors.size(); ++i) weights.emplace(tensors[i].desc.name, i);
+    for (std::uint32_t i = 0; i < tensors.size(); ++i) {
+      const auto name = weight_of_master(tensors[i].desc.name);
+      if (!name) continue;
+      const auto weight = weights.find(*name);
+      if (weight == weights.end()) {
+        return fail(Code::kUsage,
+                    "tensor {}: this weight is left out but its optimizer state is kept, which is "
+                    "the other half of it; keep or drop both",
+                    *name);
+      }
+      if (is_remainder(tensors[i].desc, tensors[weight->second].desc.dtype)) {
+        weight_of_.emplace(i, weight->second);
+      }
+    }
+    return {};
+  }
+
   Status join(DraftTensor& draft) {
     ViewList joined;
     std::size_t remainders = 0;

@@ -134,31 +134,21 @@ Status SumReader::add(const SourcePiece& piece, const TilePart& sums, bool is_fi
 }
 
 Status SumReader::join(const SourcePiece& piece, const TilePart& sums, Gather& gather) {
-  const auto read = [&](auto element) {
-    const TilePart low = dense_block(piece.box, values_, sizeof element);
-    return gather.read(piece, {piece.dtype, piece.dtype, 0.0}, std::span(&low, 1));
-  };
-  const auto refuse = [&]() {
-    return fail(Code::kOptimizerMismatch,
-                "{}: found a master weight that is no remainder among others that are; convert "
-                "without the optimizer (--optimizer drop)",
-                plan_->source.files[piece.file]);
-  };
+  const TilePart low = dense_block(piece.box, values_, bytes_of(piece.dtype));
+  SW_TRY(gather.read(piece, {piece.dtype, piece.dtype, 0.0}, std::span(&low, 1)));
   // Runs are found in elements of one width: halves become floats first.
-  if (piece.dtype == DType::kI16) {
-    SW_TRY(read(std::int16_t{}));
-    widen_values(static_cast<std::size_t>(piece.box.volume()));
-  } else {
-    SW_TRY(read(float{}));
-  }
+  if (piece.dtype == DType::kI16) widen_values(static_cast<std::size_t>(piece.box.volume()));
   const TilePart values = dense_part(piece.box, values_.data(), sizeof(float));
-  return for_each_run(piece.box, sums, values, sizeof(float),
-                      [&](std::int64_t count, std::byte* number, const std::byte* value) -> Status {
-                        const auto* low = reinterpret_cast<const float*>(value);
-                        auto* numbers = reinterpret_cast<float*>(number);
-                        if (join_low_halves(count, low, numbers) == count) return {};
-                        return refuse();
-                      });
+  return for_each_run(
+      piece.box, sums, values, sizeof(float),
+      [&](std::int64_t count, std::byte* number, const std::byte* value) -> Status {
+        const auto* halves = reinterpret_cast<const float*>(value);
+        if (join_low_halves(count, halves, reinterpret_cast<float*>(number)) == count) return {};
+        return fail(Code::kOptimizerMismatch,
+                    "{}: found a master weight that is no remainder among others that are; convert "
+                    "without the optimizer (--optimizer drop)",
+                    plan_->source.files[piece.file]);
+      });
 }
 
 // From the last on, so that none is written over before it is read.

@@ -40,6 +40,8 @@ std::span<const Sentence> chinese_of_adapters() {
        "this the adapter of another model?",
        "{}: 张量 {}: 发现每个 token 接收 {} 个数的 head，应与基础模型的 {} 相同；这是另一个模型的 "
        "adapter 吗？"},
+      {"{}: tensor {}: found a head of {} labels, expected 1 to {}",
+       "{}: 张量 {}: 发现 {} 个标签的 head，应为 1 到 {} 个"},
       {"{}: tensor {} {} does not fit {} {}", "{}: 张量 {} {} 与 {} {} 不相配"},
       {"--hf-config {}: its config.json is of no model with a head of {} labels, which the adapter "
        "has ({}); give one of such a model, or leave --hf-config out",

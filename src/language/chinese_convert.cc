@@ -83,6 +83,10 @@ std::span<const Sentence> chinese_of_convert() {
       {"optimizer states are copied in the flat buffers that they lie in, which nothing in the new "
        "checkpoint explains: {}",
        "优化器状态按其所在的平铺缓冲区复制，新检查点中没有信息说明其内容：{}"},
+      {"tensor {}: this weight is left out but its optimizer state is kept, which is the other "
+       "half "
+       "of it; keep or drop both",
+       "张量 {}: 该权重被排除，但保留了它的优化器状态，而后者是它的另一半；请同时保留或同时丢弃"},
       {"tensor {}: found remainders of some master weights and others whole, expected one form; "
        "convert without the optimizer (--optimizer drop)",
        "张量 {}: 有些主权重是余数，有些是完整的，应为同一种形式；请不带优化器转换（--optimizer "

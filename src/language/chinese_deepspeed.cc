@@ -133,6 +133,8 @@ std::span<const Sentence> chinese_of_deepspeed() {
        "{}: 它的参数在 *_optim_states.pt 文件中，而这里一个也没有；请把它们也拷贝过来"},
       {"ZeRO stage", "ZeRO 的 stage"},
       {"shares of", "分担的"},
+      {"{} repeat what tied_modules holds, and are left out",
+       "{} 与 tied_modules 中的内容重复，不写出"},
       {"{}: it was saved by {} model-parallel ranks, but files of {} are here; copy those of the "
        "others too",
        "{}: 它由 {} 个模型并行 rank 保存，但这里只有 {} 个 rank 的文件；请把其他 rank "

@@ -297,7 +297,7 @@ def test_layers_that_were_not_trained_lie_in_files_of_their_own(shardwright, cop
 
     def take_module(state):
         moved.update({name: state["module"][name] for name in state["buffer_names"]})
-        moved["first"] = next(iter(state["param_shapes"][0]))
+        moved["first"], moved["shape"] = next(iter(state["param_shapes"][0].items()))
         state["module"], state["buffer_names"] = None, [f"7.{name}" for name in state["buffer_names"]]
         state["param_shapes"] = [tied(shapes, moved["first"]) for shapes in state["param_shapes"]]
 
@@ -310,15 +310,19 @@ def test_layers_that_were_not_trained_lie_in_files_of_their_own(shardwright, cop
     for file in data.glob("*_optim_states.pt"):
         change(file, rename)
     frozen = torch.arange(6.0).reshape(2, 3)
-    assert moved, "the run has buffers"
-    layer = collections.OrderedDict({"linear.weight": frozen, **moved})  # as a module's state dict is
+    assert len(moved) > 1, "the run has buffers"
+    buffers = {name: value for name, value in moved.items() if name != "shape"}
+    layer = collections.OrderedDict({"linear.weight": frozen, **buffers})  # as a module's state dict is
     torch.save(layer, data / "layer_07-model_states.pt")
-    torch.save({"weight": frozen}, data / "layer_00-model_states.pt")  # the tied one, once more
-    shardwright("convert", run, tmp_path / "out", "--to", "safetensors")
+    # The tied one once more, and a layer of another shape that calls its own so too.
+    torch.save({"weight": torch.ones(moved.pop("shape"))}, data / "layer_00-model_states.pt")
+    torch.save({"weight": frozen}, data / "layer_05-model_states.pt")
+    told = shardwright("convert", run, tmp_path / "out", "--to", "safetensors").stderr
+    assert "0.weight repeat what tied_modules holds" in told
     made = load_hf(tmp_path / "out")
-    assert torch.equal(made["7.linear.weight"], frozen)
+    assert torch.equal(made["7.linear.weight"], frozen) and torch.equal(made["5.weight"], frozen)
     assert "tied_modules.embed.weight" in made and "0.weight" not in made
-    assert all(torch.equal(made[f"7.{name}"], value) for name, value in moved.items())
+    assert all(torch.equal(made[f"7.{name}"], value) for name, value in buffers.items())
 
 
 def test_a_second_model_parallel_rank(shardwright, copied, tmp_path):

@@ -52,13 +52,15 @@ def dist(shardwright, run):
     return run / "dist"
 
 
-@pytest.mark.parametrize("form", ["int16", "float32"])
+@pytest.mark.parametrize("form", ["int16", "float32", "untrained"])
 def test_remainders_become_master_weights(shardwright, dist, tmp_path, form):
     """int16 as the optimizer has them, or in the float32 buffers that Megatron copies them into."""
     truth = {}
 
     def change(state):
         for name in [name for name in state if name.startswith(MASTER)]:
+            if form == "untrained":  # weights that are all of their master weights
+                state[name] = state[name].bfloat16().float()
             truth[name] = state[name].clone()
             weight, remainder = split(state[name])
             state[name[len(MASTER) :]] = weight
@@ -80,7 +82,11 @@ def test_remainders_become_master_weights(shardwright, dist, tmp_path, form):
     # A target that keeps the source's names keeps what it holds.
     shardwright("convert", source, tmp_path / "dcp", "--to", "dcp")
     kept = checkpoints.load_dcp(tmp_path / "dcp")
-    assert all(kept[name].dtype == getattr(torch, form) for name in truth)
+    assert all(kept[name].dtype == (torch.int16 if form == "int16" else torch.float32) for name in truth)
+    # Half of a number is none.
+    half = ("--exclude", "decoder.final_layernorm.weight", "--to", "torch_dist")
+    told = shardwright("convert", source, tmp_path / "out", *half, *keep, expect=2).stderr
+    assert "the other half" in told and not (tmp_path / "out").exists()
 
 
 def test_a_value_that_is_no_remainder(shardwright, dist, tmp_path):

@@ -115,8 +115,7 @@ class UniversalReader {
           "of the others too",
           checkpoint_.catalog.files[models_.front().file], expected, models_.size());
     }
-    is_whole_ = models_.front().states.model_ranks.value_or(1) <= 1 &&
-                (models_.size() == 1 || cut_.size() == models_.size());
+    is_whole_ = expected <= 1 && (models_.size() == 1 || cut_.size() == models_.size());
     if (!is_whole_ || cut_.empty()) return {};
     std::vector<RankModel> ordered;
     for (const auto& [rank, index] : cut_) {

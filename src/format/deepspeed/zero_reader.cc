@@ -179,9 +179,10 @@ class ZeroReader {
   }
 
   // A PipelineModule of one stage has its layers in files of their own. What was trained, ZeRO's
-  // buffers have; the rest lies only there. A tied layer's weight is called after the tie.
+  // buffers have; the rest lies only there.
   Status add_layers(std::span<const DirectoryEntry> entries) {
     if (!first().module.empty()) return {};
+    std::vector<std::string> tied;
     for (const DirectoryEntry& entry : entries) {
       const auto layer = parse_uncut_layer_file(entry.name);
       if (!layer || entry.is_directory) continue;
@@ -192,23 +193,33 @@ class ZeroReader {
       const pickle::Value tensors = dict_pairs(torch.root());
       for (std::size_t i = 0; i < tensors.size(); ++i) {
         const std::optional<std::string_view> key = tensors.key(i).as_string();
-        if (!key || !is_tensor(tensors.value(i)) || is_tied(*key)) continue;
+        if (!key || !is_tensor(tensors.value(i))) continue;
         const std::string name = fmt::format("{}.{}", *layer, *key);
         if (model_.has(name)) continue;
         const LocatedTensor place = SW_TRY(torch.locate(tensors.value(i)));
-        SW_TRY(model_.add_whole(name, number, place));
+        if (is_tied(*key, place.shape)) {
+          tied.push_back(name);
+        } else {
+          SW_TRY(model_.add_whole(name, number, place));
+        }
       }
+    }
+    if (!tied.empty()) {
+      checkpoint_.notes.push_back(
+          translated("{} repeat what tied_modules holds, and are left out", name_list(tied)));
     }
     return {};
   }
 
-  [[nodiscard]] bool is_tied(std::string_view key) const {
+  // A tied layer's parameter is called after the tie, and its file has it by its name in the layer.
+  [[nodiscard]] bool is_tied(std::string_view key, const Dims& shape) const {
     constexpr std::string_view kTies = "tied_modules.";
     return std::ranges::any_of(first().groups, [&](const ZeroGroup& group) {
       return std::ranges::any_of(group, [&](const ZeroParameter& parameter) {
         const std::string_view name = parameter.name;
-        if (!name.starts_with(kTies)) return false;
-        return name.substr(std::min(name.find('.', kTies.size()), name.size() - 1) + 1) == key;
+        const std::size_t dot = name.find('.', kTies.size());
+        return name.starts_with(kTies) && dot != name.npos && name.substr(dot + 1) == key &&
+               parameter.shape == shape;
       });
     });
   }
