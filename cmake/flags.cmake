@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # Our warnings, never our users': this target is linked PRIVATE and not exported.
 add_library(sw_flags INTERFACE)
-target_compile_options(sw_flags INTERFACE -Wall -Wextra -Wpedantic -Wconversion -Wold-style-cast
-                                          -Wnon-virtual-dtor)
+target_compile_options(sw_flags INTERFACE -Wall -Wextra -Wpedantic -Wconversion -Wsign-conversion
+                                          -Wold-style-cast -Wnon-virtual-dtor)
 # For tests, to be named after sw_flags: rapidcheck's and gtest's macros do not hold to ours.
 add_library(sw_test_flags INTERFACE)
 target_compile_options(sw_test_flags INTERFACE -Wno-conversion -Wno-sign-conversion -Wno-shadow

@@ -103,6 +103,9 @@ class Dims {
 [[nodiscard]] Result<std::int64_t> byte_count(const Dims& shape, DType dtype);
 /// Strides in elements of a dense row-major tensor.
 [[nodiscard]] Dims row_major_strides(const Dims& shape);
+/// Strides in elements as strides in bytes. Those of a stored tensor are checked before they come
+/// here: nothing is, against overflow.
+[[nodiscard]] Dims byte_strides(Dims strides, std::int64_t element_bytes);
 
 /// A half-open region of a tensor: [origin, origin + shape) on every axis.
 struct Box {

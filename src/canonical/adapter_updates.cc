@@ -110,7 +110,7 @@ class Matching {
   // The linear that transformers' classes for such a task have.
   [[nodiscard]] bool is_of_classifier(const SavedTensor& saved) const {
     const std::vector<std::string_view> parts = split_at(saved.name, '.');
-    const std::size_t rank = own(saved.tensor).shape.size();
+    const int rank = own(saved.tensor).shape.size();
     return is_classifier_task(adapter_.config.task_type) && parts.size() == 2 &&
            (parts[0] == "score" || parts[0] == "classifier") &&
            ((parts[1] == "weight" && rank == 2) || (parts[1] == "bias" && rank == 1));

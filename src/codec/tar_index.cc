@@ -66,7 +66,7 @@ bool has_its_checksum(const Block& block) {
   std::uint64_t sum = 0;
   for (std::size_t i = 0; i < block.size(); ++i) {
     const bool is_of_sum = i >= kChecksum.begin && i < kChecksum.begin + kChecksum.length;
-    sum += is_of_sum ? ' ' : static_cast<unsigned char>(block[i]);
+    sum += static_cast<unsigned char>(is_of_sum ? ' ' : block[i]);
   }
   return number_of_field(block, kChecksum) == sum;
 }

@@ -32,6 +32,7 @@ constexpr int kAbortStatus = 2;
 constexpr auto kPause = std::chrono::milliseconds(5);
 // Who was told to end by a signal is killed soon.
 constexpr std::chrono::milliseconds kInterruptedPatience{300};
+constexpr std::chrono::milliseconds kTimeToSpeak{300};
 
 Status given_up() {
   return fail(Code::kRankLost,
@@ -425,14 +426,20 @@ void RankSession::announce_failure() {
   tell_others(failure_message(is_first() ? kStop : kFailed, *error));
 }
 
-// Rank 0, which removes what it began, is gone without a word. One of the others says it for all.
+// Rank 0, which removes what it began, is gone without a word. One of the others says it for all,
+// before any of them ends: a launcher kills the rest as soon as the first of those that it
+// signalled has ended.
 void RankSession::name_leftover() {
   std::string path;
   {
     const std::scoped_lock lock(mutex_);
     if (!aborted_) path = leftover_;
   }
-  if (path.empty() || rank() != 1 || !options_.last_words) return;
+  if (path.empty() || !options_.last_words) return;
+  if (rank() != 1) {
+    std::this_thread::sleep_for(kTimeToSpeak);
+    return;
+  }
   options_.last_words(
       {Code::kRankLost, translated("rank 0 has ended; remove {} if it is left", path), 0});
 }

@@ -292,25 +292,34 @@ TEST(RankSession, WhereRankZeroIsGoneOneOfTheOthersNamesWhatIsLeft) {
   ThreadRanks ranks(3);
   const std::atomic<bool> signal{true};
   std::array<std::string, 3> last_words;
+  std::atomic<bool> is_said{false};
+  bool was_heard_out = false;
   run_ranks(
       ranks, 3,
       [&](RankSession& session) -> Result<int> {
         if (session.is_first()) {
-          std::this_thread::sleep_for(3 * kTimeout / 4);
+          std::this_thread::sleep_for(3 * kTimeout);
           return 0;
         }
         session.obey(&signal);
         session.set_leftover("/out/.x.partial-1-0");
-        return fail(Code::kCancelled, "told to stop");
+        // Whoever speaks is the last to notice.
+        if (session.rank() == 1) std::this_thread::sleep_for(milliseconds(100));
+        Result<int> settled = session.settle(fail(Code::kCancelled, "told to stop"));
+        if (session.rank() == 2) was_heard_out = is_said;
+        return settled;
       },
       [&](int rank, SessionOptions& options) {
-        options.last_words = [&last_words, rank](const Error& error) {
+        options.timeout = std::chrono::minutes(1);
+        options.last_words = [&, rank](const Error& error) {
           last_words[static_cast<std::size_t>(rank)] = error.message;
+          is_said = true;
         };
       });
   EXPECT_THAT(
       last_words,
       testing::ElementsAre("", "rank 0 has ended; remove /out/.x.partial-1-0 if it is left", ""));
+  EXPECT_TRUE(was_heard_out) << "the launcher would have killed rank 1 before it spoke";
 }
 
 TEST(RankSession, MessagesWaitForTheirReceiver) {

@@ -145,7 +145,7 @@ class DigestCheck {
     const std::vector<std::string> found = SW_TRY(do_jobs(bytes, check));
     for (std::size_t i = 0; i < found.size(); ++i) {
       Status status = SW_TRY(status_in(found[i]));
-      checked_.files += listed_[i].is_whole && status ? 1 : 0;
+      if (listed_[i].is_whole && status) ++checked_.files;
       SW_TRY(defects_.report(std::move(status)));
     }
     return {};

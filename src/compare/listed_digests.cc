@@ -73,7 +73,7 @@ Result<ListedChecked> check_files(const Directory& directory, std::span<const st
   ListedChecked checked;
   for (std::size_t i = 0; i < results.size(); ++i) {
     Status status = SW_TRY(status_in(results[i]));
-    checked.right += status ? 1 : 0;
+    if (status) ++checked.right;
     checked.guarded.insert(files[i]);
     SW_TRY(defects.report(std::move(status)));
   }

@@ -71,9 +71,8 @@ class Comparison {
     second_ = second;
     const int element = bytes_of(tensor_.desc.dtype);
     const auto in_bytes = [&](const Chunk& chunk) {
-      Dims strides = chunk.strides.empty() ? row_major_strides(chunk.box.shape) : chunk.strides;
-      for (int axis = 0; axis < strides.size(); ++axis) strides[axis] *= element;
-      return strides;
+      return byte_strides(
+          chunk.strides.empty() ? row_major_strides(chunk.box.shape) : chunk.strides, element);
     };
     loops_ = collapse({a.box.shape, in_bytes(a), in_bytes(b)});
     if (loops_.shape.empty()) loops_ = {{1}, {element}, {element}};

@@ -20,13 +20,9 @@ namespace {
 
 Status read_chunk(const Chunk& chunk, SourceFiles& files, TensorBytes& tensor) {
   const int element_bytes = bytes_of(tensor.dtype);
-  const auto in_bytes = [&](Dims strides) {
-    for (int axis = 0; axis < strides.size(); ++axis) strides[axis] *= element_bytes;
-    return strides;
-  };
-  const Dims source =
-      in_bytes(chunk.strides.empty() ? row_major_strides(chunk.box.shape) : chunk.strides);
-  const Dims target = in_bytes(row_major_strides(tensor.shape));
+  const Dims strides = chunk.strides.empty() ? row_major_strides(chunk.box.shape) : chunk.strides;
+  const Dims source = byte_strides(strides, element_bytes);
+  const Dims target = byte_strides(row_major_strides(tensor.shape), element_bytes);
   std::string bytes(static_cast<std::size_t>(chunk.range.length), '\0');
   SW_TRY(files.read_at(chunk.file, chunk.range.offset, std::as_writable_bytes(std::span(bytes))));
   std::int64_t first = 0;

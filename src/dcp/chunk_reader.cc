@@ -21,19 +21,6 @@ std::size_t most_files_open() {
   return static_cast<std::size_t>(limit > 2 * kReserved ? (limit - kReserved) / 2 : kReserved);
 }
 
-Dims row_major(const Dims& shape) {
-  Dims strides = Dims::filled(shape.size(), 1);
-  for (int axis = shape.size() - 2; axis >= 0; --axis) {
-    strides[axis] = strides[axis + 1] * shape[axis + 1];
-  }
-  return strides;
-}
-
-Dims in_bytes(Dims strides, int element_bytes) {
-  for (int axis = 0; axis < strides.size(); ++axis) strides[axis] *= element_bytes;
-  return strides;
-}
-
 Status check_inside(const Catalog& catalog, const StoredTensor& tensor, SourceFiles& files) {
   const std::uint32_t number = tensor.chunks.file(0);
   const ByteRange range = tensor.chunks.range(0);
@@ -98,15 +85,16 @@ Status ChunkReader::read(std::size_t chunk, std::span<std::byte> bytes) {
                 tensor.desc.name, bytes.size(), to_string(place.box), wanted);
   }
   if (bytes.empty()) return {};
-  const Dims dense = row_major(place.box.shape);
+  const Dims dense = row_major_strides(place.box.shape);
   if (place.strides.empty() || place.strides == dense) {
     return named(files_->read_at(place.file, place.range.offset, bytes));
   }
-  const std::int64_t span = span_bytes(place.box.shape, in_bytes(place.strides, width), width);
+  const std::int64_t span = span_bytes(place.box.shape, byte_strides(place.strides, width), width);
   std::vector<std::byte> stored(static_cast<std::size_t>(span));
   SW_TRY(named(files_->read_at(place.file, place.range.offset, stored)));
-  strided_copy(collapse({place.box.shape, in_bytes(dense, width), in_bytes(place.strides, width)}),
-               width, stored.data(), bytes.data());
+  strided_copy(
+      collapse({place.box.shape, byte_strides(dense, width), byte_strides(place.strides, width)}),
+      width, stored.data(), bytes.data());
   return {};
 }
 

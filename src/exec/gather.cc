@@ -96,8 +96,8 @@ Status Gather::read(const SourcePiece& piece, const Conversion& conversion,
 
 Status Gather::read_factor(const SourcePiece& factor, Dims strides, std::vector<float>& values) {
   values.resize(static_cast<std::size_t>(factor.box.volume()));
-  for (int axis = 0; axis < strides.size(); ++axis) strides[axis] *= sizeof(float);
-  const TilePart part{factor.box, reinterpret_cast<std::byte*>(values.data()), strides};
+  const TilePart part{factor.box, reinterpret_cast<std::byte*>(values.data()),
+                      byte_strides(strides, sizeof(float))};
   return read_region(factor, factor.box, {factor.dtype, DType::kF32, 0.0}, std::span(&part, 1));
 }
 
@@ -140,9 +140,8 @@ Status Gather::read_updated(const SourcePiece& piece, const Conversion& conversi
       SW_TRY(read_factor(matrix.left(row, height), {rank, 1}, left));
       const Box block = matrix.block(row, column);
       values.resize(static_cast<std::size_t>(block.volume()));
-      TilePart dense{block, reinterpret_cast<std::byte*>(values.data()),
-                     row_major_strides(block.shape)};
-      for (int axis = 0; axis < dense.strides.size(); ++axis) dense.strides[axis] *= sizeof(float);
+      const TilePart dense{block, reinterpret_cast<std::byte*>(values.data()),
+                           byte_strides(row_major_strides(block.shape), sizeof(float))};
       SW_TRY(read_region(piece, block, {piece.dtype, DType::kF32, 0.0}, std::span(&dense, 1)));
       matrix.apply(block, left, right, values);
       for (const TilePart& part : parts) {

@@ -24,9 +24,7 @@ Status fill_with(double value, DType dtype, std::span<std::byte> bytes) {
 }  // namespace
 
 TilePart dense_part(const Box& box, std::byte* bytes, int element_bytes) {
-  TilePart part{box, bytes, row_major_strides(box.shape)};
-  for (int axis = 0; axis < part.strides.size(); ++axis) part.strides[axis] *= element_bytes;
-  return part;
+  return {box, bytes, byte_strides(row_major_strides(box.shape), element_bytes)};
 }
 
 Status TileReader::read(std::size_t tensor, const Box& tile, std::span<std::byte> memory,

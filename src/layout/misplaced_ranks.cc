@@ -157,7 +157,7 @@ class Claims {
     std::size_t fitting = 0;
     for (std::size_t i = 0; i < samples_.size(); ++i) {
       const LegacyRank claimed = rank_of(samples_[i].sample->run, axes_.config, order);
-      fitting += is_one_rank(claimed, axes_.ranks[i], with_experts_) ? 1 : 0;
+      if (is_one_rank(claimed, axes_.ranks[i], with_experts_)) ++fitting;
     }
     return fitting;
   }

@@ -62,7 +62,9 @@ Result<std::vector<ParamStateBuffer>> read_param_state(Value state, const Locate
     buffers.push_back(SW_TRY(read_buffer(buffers.size(), by_dtype, locate)));
   }
   std::size_t numbered = 0;
-  for (std::size_t i = 0; i < state.size(); ++i) numbered += state.key(i).as_int() ? 1 : 0;
+  for (std::size_t i = 0; i < state.size(); ++i) {
+    if (state.key(i).as_int()) ++numbered;
+  }
   if (!state.is(Kind::kDict) || numbered != buffers.size()) {
     return fail(Code::kOptimizerUnsupported,
                 "optimizer: found {} numbered buffers, expected a distributed optimizer's from 0 "

@@ -51,6 +51,11 @@ Dims row_major_strides(const Dims& shape) {
   return strides;
 }
 
+Dims byte_strides(Dims strides, std::int64_t element_bytes) {
+  for (int axis = 0; axis < strides.size(); ++axis) strides[axis] *= element_bytes;
+  return strides;
+}
+
 bool Box::is_empty() const {
   return std::any_of(shape.begin(), shape.end(), [](std::int64_t extent) { return extent == 0; });
 }

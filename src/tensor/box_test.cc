@@ -53,6 +53,7 @@ TEST(DTypeNames, AgreeInBothDirections) {
 TEST(RowMajorStrides, SurviveEmptyAxes) {
   EXPECT_EQ(row_major_strides({2, 3, 4}), (Dims{12, 4, 1}));
   EXPECT_EQ(row_major_strides({2, 0, 4}), (Dims{4, 4, 1}));
+  EXPECT_EQ(byte_strides({12, 4, 1}, 2), (Dims{24, 8, 2}));
 }
 
 }  // namespace

@@ -31,10 +31,9 @@ Chunk part_of(const Chunk& chunk, const Box& box, int element_bytes) {
     return part;
   }
   part.strides = chunk.strides.empty() ? row_major_strides(chunk.box.shape) : chunk.strides;
-  Dims bytes = part.strides;
+  const Dims bytes = byte_strides(part.strides, element_bytes);
   std::int64_t skipped = 0;
   for (int axis = 0; axis < box.axes(); ++axis) {
-    bytes[axis] *= element_bytes;
     skipped += (box.origin[axis] - chunk.box.origin[axis]) * bytes[axis];
   }
   part.range.offset += static_cast<std::uint64_t>(skipped);

@@ -149,7 +149,7 @@ class Verification {
       for (std::size_t c = 0; c < tensor.chunks.size(); ++c) {
         const std::uint32_t file = tensor.chunks.file(c);
         const bool is_named = file < catalog.files.size();
-        count += is_named && report_.guarded_files.contains(catalog.files[file]) ? 0 : 1;
+        if (!is_named || !report_.guarded_files.contains(catalog.files[file])) ++count;
       }
     }
     return count;

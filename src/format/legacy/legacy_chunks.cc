@@ -37,12 +37,10 @@ Status LegacyChunks::add(std::string_view prefix, const LegacyPiece& piece) {
     }
   }
   const int element = bytes_of(place.dtype);
-  Dims byte_strides = chunk.strides;
-  for (int axis = 0; axis < byte_strides.size(); ++axis) byte_strides[axis] *= element;
+  const Dims strides = byte_strides(chunk.strides, element);
   chunk.range.offset = place.range.offset + static_cast<std::uint64_t>(part.offset * element);
   if (!part.box.is_empty()) {
-    chunk.range.length =
-        static_cast<std::uint64_t>(span_bytes(part.box.shape, byte_strides, element));
+    chunk.range.length = static_cast<std::uint64_t>(span_bytes(part.box.shape, strides, element));
   }
   if (is_row_major(chunk)) chunk.strides = {};
   expect_record(files_, piece.file, place, desc.name);

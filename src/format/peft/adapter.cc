@@ -339,11 +339,10 @@ class AdapterOpening {
   std::uint32_t append(const StoredTensor& whole, const std::string& name, const Dims& shape,
                        std::int64_t from, const Dims& strides) {
     const int bytes = bytes_of(whole.desc.dtype);
-    Dims byte_strides = strides.empty() ? row_major_strides(shape) : strides;
-    for (int axis = 0; axis < byte_strides.size(); ++axis) byte_strides[axis] *= bytes;
+    const Dims steps = byte_strides(strides.empty() ? row_major_strides(shape) : strides, bytes);
     const ByteRange all = whole.chunks.range(0);
     const ByteRange range{all.offset + static_cast<std::uint64_t>(from * bytes),
-                          static_cast<std::uint64_t>(span_bytes(shape, byte_strides, bytes))};
+                          static_cast<std::uint64_t>(span_bytes(shape, steps, bytes))};
     StoredTensor part{{std::string(kWrapperPrefix) + name, whole.desc.dtype, shape},
                       ChunkList(shape.size()),
                       Encoding::kRaw};
