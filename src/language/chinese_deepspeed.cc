@@ -115,14 +115,28 @@ std::span<const Sentence> chinese_of_deepspeed() {
        "只有模型并行 rank 才有的 {} 个张量不写出：{}"},
       {"found both {} and {}, of one rank; keep the files of one save",
        "{} 和 {} 都在，却属于同一个 rank；请只保留同一次保存的文件"},
-      {"{} is of a second model-parallel rank, and no rule says how these tensors are cut; "
-       "DeepSpeed's ds_to_universal.py puts them together where the run recorded it, and its "
-       "universal checkpoint is read",
-       "{} 属于第二个模型并行 rank，没有规则说明这些张量如何切分；若训练记录了切分，DeepSpeed 的"
-       " ds_to_universal.py 可把它们拼起来，其 universal 检查点可以读取"},
-      {"found {} without mp_rank_00_model_states.pt, which has the parameters' names and "
+      {"found {} without mp_rank_{:02}_model_states.pt, which has the parameters' names and "
        "shapes; copy it too",
-       "有{}，但没有含参数名和形状的 mp_rank_00_model_states.pt；请把它也拷贝过来"},
+       "有 {}，但没有含参数名和形状的 mp_rank_{:02}_model_states.pt；请把它也拷贝过来"},
+      {"found no mp_rank_00_model_states.pt; copy it too",
+       "没有 mp_rank_00_model_states.pt；请把它也拷贝过来"},
+      {"{}: it was saved by {} pipeline stages, but files of {} are here; copy those of the others "
+       "too, or keep the files of one save",
+       "{}: 它由 {} 个流水线 stage 保存，但这里只有 {} 个 stage 的文件；请把其他 stage "
+       "的也拷贝过来，"
+       "或只保留同一次保存的文件"},
+      {"parameter {}: the optimizer has it, and no layer_NN-model_states.pt does; copy that file "
+       "too",
+       "参数 {}: 优化器中有它，但没有哪个 layer_NN-model_states.pt 含有它；请把那个文件也拷贝过来"},
+      {"{}: pipeline stages that share it have a copy each, and the first one's is taken",
+       "{}: 共享它的各流水线 stage 各有一份，取第一个 stage 的"},
+      {"{}: one of it and {} has 'param_shapes', and the other has none; keep the files of one "
+       "save",
+       "{}: 它和 {} 之中，一个有 'param_shapes'，另一个没有；请只保留同一次保存的文件"},
+      {"the run was a pipeline, of which a universal checkpoint has what was trained only: "
+       "parameters that were frozen, and buffers, are in the run's own layer files",
+       "该训练使用流水线，其 universal 检查点只含训练过的参数：冻结的参数和 buffer "
+       "在训练自身的层文件里"},
       {"no model", "没有模型"},
       {"{}: it is of {} model-parallel ranks, and no rule says how these tensors are cut; "
        "DeepSpeed's ds_to_universal.py puts them together where the run recorded it, and its "

@@ -14,6 +14,7 @@ import torch.distributed as dist
 import transformers
 from deepspeed.accelerator import get_accelerator
 from deepspeed.checkpoint import ds_to_universal
+from deepspeed.pipe import LayerSpec, PipelineModule, TiedLayerSpec
 from deepspeed.utils import safe_get_full_optimizer_state
 from deepspeed.utils.zero_to_fp32 import get_fp32_state_dict_from_zero_checkpoint
 
@@ -105,6 +106,67 @@ def save_without_zero(folder):
     engine = train(model, 0, "fp16", {})
     engine.save_checkpoint(pathlib.Path(folder) / "run")
     config.save_pretrained(pathlib.Path(folder) / "run")
+
+
+class Block(torch.nn.Module):
+    """A layer that keeps its width."""
+
+    def __init__(self, width):
+        super().__init__()
+        self.norm, self.linear = torch.nn.LayerNorm(width), torch.nn.Linear(width, width)
+        self.register_buffer("seen", torch.arange(3.0))
+
+    def forward(self, hidden):
+        return hidden + self.linear(self.norm(hidden))
+
+
+def to_vocabulary(embedding, hidden):
+    return torch.nn.functional.linear(hidden, embedding.weight)
+
+
+def save_pipeline(folder, stages, zero, tied):
+    """`folder/run`, of a PipelineModule without tensor parallelism whose second layer is frozen;
+    `folder/own{rank}.pt` has what a rank holds. With ZeRO also a universal checkpoint."""
+    os.environ["LOCAL_RANK"] = str(dist.get_rank())
+    deepspeed.init_distributed("gloo")
+    torch.manual_seed(0)
+    folder, width = pathlib.Path(folder), 8
+    embedding = (torch.nn.Embedding, VOCABULARY, width)
+    if tied:
+        ends = [TiedLayerSpec("embed", *embedding),
+                TiedLayerSpec("embed", *embedding, forward_fn=to_vocabulary)]  # fmt: skip
+    else:
+        ends = [LayerSpec(*embedding), LayerSpec(torch.nn.Linear, width, VOCABULARY)]
+    layers = [ends[0], *(LayerSpec(Block, width) for _ in range(4)), ends[1]]
+    model = PipelineModule(layers, num_stages=stages, loss_fn=pipeline_loss, partition_method="uniform")
+    for name, parameter in model.named_parameters():
+        parameter.requires_grad_(not name.startswith("1."))
+    settings = {
+        "train_micro_batch_size_per_gpu": 1, "gradient_accumulation_steps": 2,
+        "bf16": {"enabled": True}, "zero_optimization": {"stage": zero},
+        "zero_allow_untested_optimizer": True, "zero_force_ds_cpu_optimizer": False,
+    }  # fmt: skip
+    engine, *_ = deepspeed.initialize(model=model, optimizer=optimizer_of(model), config=settings)
+    for _ in range(2):
+        engine.train_batch(batches(8))
+    engine.save_checkpoint(folder / "run")
+    own = dict(engine.module.named_parameters()) | dict(engine.module.named_buffers())
+    own = {name: tensor.detach().clone() for name, tensor in own.items()}
+    torch.save(own, folder / f"own{dist.get_rank()}.pt")
+    if dist.get_rank() == 0 and zero:
+        make_universal(folder / "run")
+    dist.barrier()
+
+
+def pipeline_loss(found, expected):
+    return torch.nn.functional.cross_entropy(found.float().view(-1, VOCABULARY), expected.view(-1))
+
+
+def batches(length):
+    generator = torch.Generator().manual_seed(1)
+    while True:
+        ids = torch.randint(0, VOCABULARY, (1, length), generator=generator)
+        yield ids, ids
 
 
 def make_universal(run):

@@ -325,6 +325,85 @@ def test_layers_that_were_not_trained_lie_in_files_of_their_own(shardwright, cop
     assert all(torch.equal(made[f"7.{name}"], value) for name, value in buffers.items())
 
 
+@pytest.fixture(scope="session")
+def pipelines(ranks, tmp_path_factory):
+    """Folders of pipelines without tensor parallelism, by what they are, saved once."""
+    folders = {}
+
+    def folder_of(world, **options):
+        case = (world, *options.values())
+        if case not in folders:
+            folders[case] = tmp_path_factory.mktemp("pipeline")
+            ranks("deepspeed_jobs", "save_pipeline", world, folder=folders[case], **options)
+        return folders[case]
+
+    return folder_of
+
+
+def held_by_ranks(folder):
+    held = {}
+    for file in sorted(folder.glob("own*.pt")):
+        held |= torch.load(file)
+    return held
+
+
+@pytest.mark.parametrize("world, stages, tied", [(2, 2, True), (2, 1, False)])
+def test_stages_without_tensor_parallelism(shardwright, pipelines, tmp_path, world, stages, tied):
+    folder = pipelines(world, stages=stages, zero=1, tied=tied)
+    told = shardwright("convert", folder / "run", tmp_path / "dcp", "--to", "dcp").stderr
+    found, held = load_dcp(tmp_path / "dcp"), held_by_ranks(folder)
+    weights = {name: tensor for name, tensor in found.items() if not name.startswith("optimizer.")}
+    trained = {name[len("optimizer.state.exp_avg.") :] for name in found if ".exp_avg." in name}
+    assert {name for name, tensor in held.items() if name not in trained} == {
+        *(f"1.{part}.{kind}" for part in ("norm", "linear") for kind in ("weight", "bias")),
+        *(f"{layer}.seen" for layer in range(1, 5)),
+    }
+    assert_same({n: t.to(held[n].dtype) for n, t in weights.items()}, held)
+    assert all(weights[name].dtype == torch.float32 for name in trained)
+    assert ("the first one's is taken" in told) == tied
+    # DeepSpeed's own tool puts the same together, of what was trained.
+    universal = next((folder / "universal").iterdir())
+    told = shardwright("convert", universal, tmp_path / "universal", "--to", "dcp").stderr
+    assert "the run was a pipeline" in told
+    assert_same(load_dcp(tmp_path / "universal"),
+                {n: t for n, t in found.items() if n in trained or n.startswith("optimizer.")})  # fmt: skip
+
+
+def test_stages_without_zero_have_their_weights_in_layers(shardwright, pipelines, tmp_path):
+    folder = pipelines(2, stages=2, zero=0, tied=True)
+    told = shardwright("convert", folder / "run", tmp_path / "weights", "--to", "safetensors").stderr
+    assert "those under optimizer are left out" in told
+    found, held = load_hf(tmp_path / "weights"), held_by_ranks(folder)
+    held["0.weight"] = held.pop("tied_modules.embed.weight")
+    assert_same(found, held)
+    refused(shardwright, folder / "run", tmp_path, "mp_rank_00_model_states.pt", to="dcp",
+            more=["--optimizer", "keep"], code="SW0311")  # fmt: skip
+    run = tmp_path / "run"
+    shutil.copytree(folder / "run", run)
+    next(run.glob("*/layer_03-model_states.pt")).unlink()
+    refused(shardwright, run, tmp_path, "parameter 3.", "layer_NN-model_states.pt", to="safetensors")
+
+
+def test_a_stage_that_is_not_there(shardwright, pipelines, tmp_path):
+    run = tmp_path / "run"
+    shutil.copytree(pipelines(2, stages=2, zero=1, tied=True) / "run", run)
+    data = run / (run / "latest").read_text()
+    (data / "bf16_zero_pp_rank_0_mp_rank_01_optim_states.pt").unlink()
+    refused(shardwright, run, tmp_path, "*_optim_states.pt", "mp_rank_01", to="dcp")
+    (data / "mp_rank_01_model_states.pt").unlink()
+    refused(shardwright, run, tmp_path, "2 pipeline stages", "files of 1 are here", to="dcp")
+
+
+def test_stages_of_two_saves(shardwright, pipelines, tmp_path):
+    run = tmp_path / "run"
+    shutil.copytree(pipelines(2, stages=2, zero=1, tied=True) / "run", run)
+    data = run / (run / "latest").read_text()
+    change(data / "mp_rank_01_model_states.pt", lambda state: state.update(global_steps=3))
+    refused(shardwright, run, tmp_path, "mp_rank_01", "global step 3, expected 2", to="dcp")
+    change(data / "mp_rank_01_model_states.pt", lambda state: state.update(global_steps=2, param_shapes=None))
+    refused(shardwright, run, tmp_path, "mp_rank_01", "'param_shapes'", to="dcp")
+
+
 def test_a_second_model_parallel_rank(shardwright, copied, tmp_path):
     run, data = copied("zero2")
     shutil.copy(data / "mp_rank_00_model_states.pt", data / "mp_rank_01_model_states.pt")

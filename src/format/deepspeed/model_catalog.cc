@@ -29,6 +29,11 @@ Status ModelCatalog::take_name(const std::string& name) {
   return fail(Code::kDuplicateName, "tensor {}: found twice", printable(name));
 }
 
+const TensorDesc* ModelCatalog::find(std::string_view name) const {
+  const auto found = seen_.find(std::string(name));
+  return found == seen_.end() ? nullptr : &tensors_.tensors[found->second].desc;
+}
+
 Status ModelCatalog::add_whole(const std::string& name, std::uint32_t file,
                                const LocatedTensor& place) {
   SW_TRY(take_name(name));

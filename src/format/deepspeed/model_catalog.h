@@ -29,6 +29,8 @@ class ModelCatalog {
       : checkpoint_(checkpoint), chunks_(tensors_, *checkpoint.files) {}
 
   [[nodiscard]] bool has(std::string_view name) const { return seen_.contains(std::string(name)); }
+  /// Null where there is none.
+  [[nodiscard]] const TensorDesc* find(std::string_view name) const;
   /// A tensor that a file has whole. Error: kDuplicateName.
   [[nodiscard]] Status add_whole(const std::string& name, std::uint32_t file,
                                  const LocatedTensor& place);

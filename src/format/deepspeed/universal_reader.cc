@@ -250,6 +250,13 @@ class UniversalReader {
         SW_TRY(model_.add_whole(tensor.name, rank.file, tensor.place));
       }
     }
+    const bool is_pipeline = std::ranges::all_of(
+        models_, [](const RankModel& rank) { return rank.states.module.empty(); });
+    if (is_pipeline) {
+      checkpoint_.notes.emplace_back(
+          "the run was a pipeline, of which a universal checkpoint has what was trained only: "
+          "parameters that were frozen, and buffers, are in the run's own layer files");
+    }
     if (!left_out.empty()) {
       checkpoint_.notes.push_back(
           translated("{} tensors that only model-parallel ranks have are left out: {}",

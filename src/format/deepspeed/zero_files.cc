@@ -30,35 +30,36 @@ Status check_ranks(const ByRank& files) {
 
 }  // namespace
 
-Result<ZeroFiles> list_zero_files(std::span<const DirectoryEntry> entries) {
-  ZeroFiles files;
-  ByRank whole;  // of a model that is not cut, by model-parallel rank
+Result<std::vector<ZeroFiles>> list_zero_files(std::span<const DirectoryEntry> entries) {
+  std::map<std::int64_t, ZeroFiles> found;  // by model-parallel rank
+  std::map<std::int64_t, ByRank> whole;     // the model of one that is not cut
   for (const DirectoryEntry& entry : entries) {
     const auto name = parse_zero_file(entry.name);
     if (!name || entry.is_directory) continue;
     if (entry.problem) return std::unexpected(*entry.problem);
-    if (name->model_rank > 0) {
-      return fail(Code::kUnsupportedFormat,
-                  "{} is of a second model-parallel rank, and no rule says how these tensors are "
-                  "cut; DeepSpeed's ds_to_universal.py puts them together where the run recorded "
-                  "it, and its universal checkpoint is read",
-                  entry.name);
-    }
-    if (name->holds == ZeroFileName::Holds::kOptimizer) {
-      SW_TRY(add_file(*name->data_rank, entry.name, files.optimizer));
-    } else {
-      ByRank& models = name->data_rank ? files.model : whole;
-      SW_TRY(add_file(name->data_rank.value_or(0), entry.name, models));
-    }
+    ZeroFiles& files = found[name->model_rank];
+    const bool is_model = name->holds == ZeroFileName::Holds::kModel;
+    ByRank& models = name->data_rank ? files.model : whole[name->model_rank];
+    SW_TRY(add_file(name->data_rank.value_or(0), entry.name, is_model ? models : files.optimizer));
   }
-  SW_TRY(check_ranks(files.optimizer));
-  SW_TRY(check_ranks(files.model));
-  if (files.model.empty()) files.model = std::move(whole);
-  if (!files.model.empty()) return files;
-  return fail(Code::kZeroLayout,
-              "found {} without mp_rank_00_model_states.pt, which has the parameters' names and "
-              "shapes; copy it too",
-              files.optimizer.empty() ? "no model" : files.optimizer.begin()->second);
+  std::vector<ZeroFiles> ranks;
+  for (auto& [rank, files] : found) {
+    SW_TRY(check_ranks(files.optimizer));
+    SW_TRY(check_ranks(files.model));
+    if (files.model.empty()) files.model = std::move(whole[rank]);
+    const bool is_next = rank == std::ssize(ranks);
+    if (!is_next || files.model.empty()) {
+      return fail(
+          Code::kZeroLayout,
+          "found {} without mp_rank_{:02}_model_states.pt, which has the parameters' names "
+          "and shapes; copy it too",
+          files.optimizer.empty() ? files.model.begin()->second : files.optimizer.begin()->second,
+          ranks.size());
+    }
+    ranks.push_back(std::move(files));
+  }
+  if (!ranks.empty()) return ranks;
+  return fail(Code::kZeroLayout, "found no mp_rank_00_model_states.pt; copy it too");
 }
 
 }  // namespace shardwright

@@ -54,13 +54,15 @@ TEST(ZeroFiles, AreOrderedByRank) {
   const auto files = list_zero_files(entries_of(
       {"zero_pp_rank_10_mp_rank_00_optim_states.pt", "latest", "mp_rank_00_model_states.pt"}));
   EXPECT_FALSE(files) << "ranks 0 to 9 are missing";
-  const auto two = list_zero_files(entries_of({"zero_pp_rank_1_mp_rank_00_optim_states.pt",
-                                               "zero_pp_rank_0_mp_rank_00_optim_states.pt",
-                                               "mp_rank_00_model_states.pt"}))
-                       .value();
-  EXPECT_EQ(two.optimizer.size(), 2U);
-  EXPECT_EQ(two.optimizer.at(1), "zero_pp_rank_1_mp_rank_00_optim_states.pt");
-  EXPECT_EQ(two.model.size(), 1U);
+  const auto found = list_zero_files(
+      entries_of({"mp_rank_01_model_states.pt", "zero_pp_rank_1_mp_rank_00_optim_states.pt",
+                  "zero_pp_rank_0_mp_rank_00_optim_states.pt", "mp_rank_00_model_states.pt"}));
+  const std::vector<ZeroFiles>& ranks = found.value();
+  ASSERT_EQ(ranks.size(), 2U);
+  EXPECT_EQ(ranks[0].optimizer.size(), 2U);
+  EXPECT_EQ(ranks[0].optimizer.at(1), "zero_pp_rank_1_mp_rank_00_optim_states.pt");
+  EXPECT_EQ(ranks[0].model.at(0), "mp_rank_00_model_states.pt");
+  EXPECT_EQ(ranks[1].model.at(0), "mp_rank_01_model_states.pt");
 }
 
 TEST(ZeroFiles, RefusesWhatIsNotWhole) {
@@ -75,8 +77,8 @@ TEST(ZeroFiles, RefusesWhatIsNotWhole) {
                "zero_pp_rank_0_mp_rank_00_optim_states.pt"});
   EXPECT_EQ(both.code, Code::kZeroLayout);
   EXPECT_THAT(both.message, HasSubstr("of one rank"));
-  EXPECT_EQ(refused({"mp_rank_00_model_states.pt", "mp_rank_01_model_states.pt"}).code,
-            Code::kUnsupportedFormat);
+  EXPECT_THAT(refused({"mp_rank_00_model_states.pt", "mp_rank_02_model_states.pt"}).message,
+              HasSubstr("found mp_rank_02_model_states.pt without mp_rank_01_model_states.pt"));
 }
 
 }  // namespace

@@ -2,8 +2,7 @@
 #include "format/deepspeed/zero_reader.h"
 
 #include <algorithm>
-#include <iterator>
-#include <map>
+#include <deque>
 #include <set>
 #include <span>
 
@@ -11,34 +10,27 @@
 #include "base/text.h"
 #include "codec/torch_file.h"
 #include "codec/torch_tensor.h"
-#include "dcp/guarded_storage.h"
 #include "format/deepspeed/model_catalog.h"
-#include "format/deepspeed/model_states.h"
-#include "format/deepspeed/optimizer_states.h"
-#include "format/deepspeed/rank_models.h"
 #include "format/deepspeed/zero_file_name.h"
 #include "format/deepspeed/zero_files.h"
+#include "format/deepspeed/zero_stage.h"
 #include "format/tensors_beside.h"
 #include "io/source_files.h"
-#include "layout/state_name.h"
 
 namespace shardwright {
 namespace {
 
-// One rank's share of the optimizer.
-struct RankShare {
-  std::uint32_t file = 0;
-  OptimizerStates states;
+// A file of a layer that no tensor-parallel ranks cut.
+struct LayerFile {
+  std::int64_t layer = 0;
+  std::string name;
 };
 
-// Values that all files of a save have alike, and whose they are.
-template <class T>
-Status check_alike(std::string_view what, const T& found, const std::string& file,
-                   const T& expected, const std::string& first) {
-  if (found == expected) return {};
-  return fail(Code::kZeroLayout,
-              "{}: found {} {}, expected {} as in {}; keep the files of one save", file, what,
-              found, expected, first);
+// What a tied parameter is called in its layer's file; empty for others.
+std::string_view name_in_layer(std::string_view parameter) {
+  if (!parameter.starts_with(kTiedModules)) return {};
+  const std::size_t dot = parameter.find('.', kTiedModules.size());
+  return dot == parameter.npos ? std::string_view() : parameter.substr(dot + 1);
 }
 
 class ZeroReader {
@@ -47,161 +39,82 @@ class ZeroReader {
 
   Status read() {
     const std::vector<DirectoryEntry> entries = SW_TRY(checkpoint_.directory->list(""));
-    const ZeroFiles files = SW_TRY(list_zero_files(entries));
-    for (const auto& [rank, name] : files.model) {
-      RankModel& model = models_.emplace_back();
-      model.file = number_of(name);
-      const auto file = SW_TRY(checkpoint_.files->get(model.file));
-      model.states = SW_TRY(read_model_states(*file));
+    SW_TRY(list_layers(entries));
+    const std::vector<ZeroFiles> ranks = SW_TRY(list_zero_files(entries));
+    if (layers_.empty() && ranks.size() > 1) {
+      return refuse_cut(ranks.back().model.begin()->second, std::ssize(ranks));
     }
-    for (const auto& [rank, name] : files.optimizer) {
-      RankShare& share = shares_.emplace_back();
-      share.file = number_of(name);
-      const auto file = SW_TRY(checkpoint_.files->get(share.file));
-      share.states = SW_TRY(read_optimizer_states(*file));
+    for (const ZeroFiles& files : ranks) {
+      SW_TRY(stages_.emplace_back(checkpoint_, model_).open(files, !layers_.empty()));
     }
-    SW_TRY(check_models());
-    SW_TRY(check_shares());
-    SW_TRY(add_buffers());
-    SW_TRY(add_frozen(models_, is_third(), checkpoint_, model_));
-    SW_TRY(add_trained());
-    SW_TRY(add_layers(entries));
-    SW_TRY(check_kinds());
-    SW_TRY(add_rest());
+    if (!first().model().module.empty()) layers_.clear();
+    SW_TRY(check_stages());
+    for (ZeroStage& stage : stages_) SW_TRY(stage.add_parameters());
+    SW_TRY(add_layers());
+    SW_TRY(check_layers());
+    for (ZeroStage& stage : stages_) SW_TRY(stage.add_rest());
     finish();
     return {};
   }
 
  private:
-  [[nodiscard]] const ModelStates& first() const { return models_.front().states; }
-  [[nodiscard]] const std::string& path(std::uint32_t file) const {
-    return checkpoint_.catalog.files[file];
-  }
-  [[nodiscard]] bool is_third() const {
-    return !shares_.empty() && shares_.front().states.stage == 3;
-  }
-  [[nodiscard]] std::size_t ranks() const { return shares_.size(); }
+  [[nodiscard]] const ZeroStage& first() const { return stages_.front(); }
 
-  std::uint32_t number_of(const std::string& name) {
-    checkpoint_.catalog.files.push_back(name);
-    return checkpoint_.files->add(name);
-  }
-
-  Status check_models() const {
-    SW_TRY(check_rank_models(models_, checkpoint_.catalog));
-    const RankModel& one = models_.front();
-    const std::string& name = path(one.file);
-    if (one.states.model_ranks.value_or(1) > 1) {
-      return fail(Code::kUnsupportedFormat,
-                  "{}: it is of {} model-parallel ranks, and no rule says how these tensors are "
-                  "cut; DeepSpeed's ds_to_universal.py puts them together where the run recorded "
-                  "it, and its universal checkpoint is read",
-                  name, *one.states.model_ranks);
-    }
-    if (!shares_.empty() || !one.states.has_groups) return {};
-    return fail(Code::kZeroLayout,
-                "{}: its parameters are in *_optim_states.pt files, and none is there; copy them "
-                "too",
-                name);
-  }
-
-  Status check_shares() const {
-    if (shares_.empty()) return {};
-    const RankShare& one = shares_.front();
-    const std::string& name = path(one.file);
-    for (const RankShare& share : shares_) {
-      const std::string& file = path(share.file);
-      SW_TRY(check_alike("ZeRO stage", share.states.stage, file, one.states.stage, name));
-      SW_TRY(check_alike("shares of", share.states.ranks, file, one.states.ranks, name));
-      SW_TRY(check_alike("step", share.states.step.value_or(-1), file, one.states.step.value_or(-1),
-                         name));
-      SW_TRY(check_buffers(share));
-    }
-    const auto there = static_cast<std::int64_t>(ranks());
-    if (one.states.ranks != there) {
-      return fail(Code::kZeroLayout, "{}: it was saved by {} ranks, but files of {} are here; {}",
-                  name, one.states.ranks, there,
-                  one.states.ranks > there
-                      ? translated("copy that of rank {} and further ones too", there)
-                      : "keep the files of one save");
-    }
-    const std::size_t expected = is_third() ? ranks() : 1;
-    if (models_.size() != expected) {
-      return fail(Code::kZeroLayout, "found {} *_model_states.pt files, expected {} beside {}",
-                  models_.size(), expected, name);
-    }
-    if (first().has_groups) return {};
-    return fail(Code::kZeroLayout, "{}: no 'param_shapes' names the parameters of {}",
-                path(models_.front().file), name);
-  }
-
-  // All ranks have the same states, in the same precision.
-  Status check_buffers(const RankShare& share) const {
-    const std::vector<ZeroBuffers>& expected = shares_.front().states.groups;
-    const std::vector<ZeroBuffers>& found = share.states.groups;
-    const auto have_same_dtype = [](const LocatedTensor& a, const LocatedTensor& b) {
-      return a.dtype == b.dtype;
-    };
-    const bool are_alike =
-        std::ranges::equal(found, expected, [&](const ZeroBuffers& a, const ZeroBuffers& b) {
-          return have_same_dtype(a.weights, b.weights) &&
-                 std::ranges::equal(a.states, b.states, [&](const auto& x, const auto& y) {
-                   return x.first == y.first && have_same_dtype(x.second, y.second);
-                 });
-        });
-    if (are_alike) return {};
-    return fail(Code::kZeroLayout,
-                "{}: its groups or their states are not those of {}; keep the files of one save",
-                path(share.file), path(shares_.front().file));
-  }
-
-  Status add_buffers() {
-    const std::set<std::string, std::less<>> buffers(first().buffers.begin(),
-                                                     first().buffers.end());
-    for (const StateTensor& tensor : first().module) {
-      if (!buffers.contains(tensor.name)) continue;
-      SW_TRY(model_.add_whole(tensor.name, models_.front().file, tensor.place));
-      for (const RankModel& model : std::span(models_).subspan(1)) {
-        SW_TRY(add_replica(tensor.name, model));
-      }
-    }
-    return {};
-  }
-
-  // Under ZeRO 3 each rank has a file of the model, with buffers of its own.
-  Status add_replica(const std::string& name, const RankModel& model) {
-    const std::vector<StateTensor>& tensors = model.states.module;
-    const auto found = std::ranges::find(tensors, name, &StateTensor::name);
-    if (found != tensors.end()) return model_.add_replica(name, model.file, found->place);
-    return fail(Code::kZeroLayout,
-                "{}: the buffer {} is missing, which {} has; keep the files of one save",
-                path(model.file), printable(name), path(models_.front().file));
-  }
-
-  // A PipelineModule of one stage has its layers in files of their own. What was trained, ZeRO's
-  // buffers have; the rest lies only there.
-  Status add_layers(std::span<const DirectoryEntry> entries) {
-    if (!first().module.empty()) return {};
-    std::vector<std::string> tied;
+  Status list_layers(std::span<const DirectoryEntry> entries) {
     for (const DirectoryEntry& entry : entries) {
       const auto layer = parse_uncut_layer_file(entry.name);
       if (!layer || entry.is_directory) continue;
       if (entry.problem) return std::unexpected(*entry.problem);
-      const std::uint32_t number = number_of(entry.name);
+      layers_.push_back({*layer, entry.name});
+    }
+    return {};
+  }
+
+  static std::unexpected<Error> refuse_cut(const std::string& file, std::int64_t ranks) {
+    return fail(Code::kUnsupportedFormat,
+                "{}: it is of {} model-parallel ranks, and no rule says how these tensors are cut; "
+                "DeepSpeed's ds_to_universal.py puts them together where the run recorded it, and "
+                "its universal checkpoint is read",
+                file, ranks);
+  }
+
+  // Whole layers with files of their own are those of a pipeline, whose stages have layers each.
+  Status check_stages() const {
+    const std::int64_t found = std::ssize(stages_);
+    const std::int64_t expected = std::max(first().model().model_ranks.value_or(1), found);
+    if (layers_.empty() && expected > 1) return refuse_cut(first().file(), expected);
+    for (const ZeroStage& stage : stages_) {
+      SW_TRY(stage.check_same_save(first()));
+      if (stage.model().model_ranks.value_or(found) == found) continue;
+      return fail(Code::kZeroLayout,
+                  "{}: it was saved by {} pipeline stages, but files of {} are here; copy those of "
+                  "the others too, or keep the files of one save",
+                  stage.file(), *stage.model().model_ranks, found);
+    }
+    return {};
+  }
+
+  // What was trained, ZeRO's buffers have; the rest of a pipeline lies in its layers' files only.
+  Status add_layers() {
+    std::vector<std::string> tied;
+    for (const LayerFile& layer : layers_) {
+      checkpoint_.catalog.files.push_back(layer.name);
+      const std::uint32_t number = checkpoint_.files->add(layer.name);
       const auto file = SW_TRY(checkpoint_.files->get(number));
       const TorchFile torch = SW_TRY(TorchFile::open(*file));
       const pickle::Value tensors = dict_pairs(torch.root());
       for (std::size_t i = 0; i < tensors.size(); ++i) {
         const std::optional<std::string_view> key = tensors.key(i).as_string();
         if (!key || !is_tensor(tensors.value(i))) continue;
-        const std::string name = fmt::format("{}.{}", *layer, *key);
+        const std::string name = fmt::format("{}.{}", layer.layer, *key);
         if (model_.has(name)) continue;
         const LocatedTensor place = SW_TRY(torch.locate(tensors.value(i)));
         if (is_tied(*key, place.shape)) {
           tied.push_back(name);
-        } else {
-          SW_TRY(model_.add_whole(name, number, place));
+          continue;
         }
+        SW_TRY(model_.add_whole(name, number, place));
+        in_layers_.emplace(*key);
       }
     }
     if (!tied.empty()) {
@@ -213,238 +126,69 @@ class ZeroReader {
 
   // A tied layer's parameter is called after the tie, and its file has it by its name in the layer.
   [[nodiscard]] bool is_tied(std::string_view key, const Dims& shape) const {
-    constexpr std::string_view kTies = "tied_modules.";
-    return std::ranges::any_of(first().groups, [&](const ZeroGroup& group) {
-      return std::ranges::any_of(group, [&](const ZeroParameter& parameter) {
-        const std::string_view name = parameter.name;
-        const std::size_t dot = name.find('.', kTies.size());
-        return name.starts_with(kTies) && dot != name.npos && name.substr(dot + 1) == key &&
-               parameter.shape == shape;
+    const auto is_it = [&](const ZeroParameter& parameter) {
+      return name_in_layer(parameter.name) == key && parameter.shape == shape;
+    };
+    return std::ranges::any_of(stages_, [&](const ZeroStage& stage) {
+      return std::ranges::any_of(stage.model().groups, [&](const ZeroGroup& group) {
+        return std::ranges::any_of(group, is_it);
       });
     });
   }
 
-  Status add_trained() {
-    if (shares_.empty()) return {};
-    std::vector<ZeroGroup> groups = first().groups;
-    SW_TRY(take_paddings(groups));
-    ZeroSizes sizes;
-    for (const RankShare& share : shares_) {
-      std::vector<std::int64_t>& of_rank = sizes.emplace_back();
-      for (const ZeroBuffers& group : share.states.groups) {
-        of_rank.push_back(group.weights.shape[0]);
-      }
-    }
-    const auto pieces =
-        SW_TRY(is_third() ? cut_parameters(groups, sizes) : cut_groups(groups, sizes));
-    std::vector<const ZeroParameter*> parameters;
-    for (const ZeroGroup& group : groups) {
-      for (const ZeroParameter& parameter : group) parameters.push_back(&parameter);
-    }
-    SW_TRY(check_fragments(pieces, parameters));
-    expect_records();
-    for (std::size_t next = 0, p = 0; p < parameters.size(); ++p) {
-      const std::size_t begin = next;
-      while (next < pieces.size() && pieces[next].parameter == p) ++next;
-      SW_TRY(add_parameter(*parameters[p], std::span(pieces).subspan(begin, next - begin)));
-    }
-    return {};
-  }
-
-  Status take_paddings(std::vector<ZeroGroup>& groups) const {
-    const std::vector<std::vector<std::int64_t>>& paddings = shares_.front().states.paddings;
-    if (is_third() || paddings.empty()) return {};
-    for (std::size_t g = 0; g < groups.size(); ++g) {
-      if (paddings.size() != groups.size() || paddings[g].size() != groups[g].size()) {
+  // Where the optimizer is not read, it still says what was trained.
+  Status check_layers() {
+    for (const ZeroStage& stage : stages_) {
+      for (const std::string& name : stage.unread_parameters()) {
+        if (model_.has(name) || in_layers_.contains(name_in_layer(name))) continue;
         return fail(Code::kZeroLayout,
-                    "{}: 'param_alignment_paddings' are not those of its parameters",
-                    path(shares_.front().file));
+                    "parameter {}: the optimizer has it, and no layer_NN-model_states.pt does; "
+                    "copy that file too",
+                    printable(name));
       }
-      for (std::size_t i = 0; i < groups[g].size(); ++i) groups[g][i].padding = paddings[g][i];
-    }
-    return {};
-  }
-
-  // Each buffer's record is read for many parameters; what is wrong with it names its file.
-  void expect_records() {
-    for (const RankShare& share : shares_) {
-      for (std::size_t g = 0; g < share.states.groups.size(); ++g) {
-        const ZeroBuffers& buffers = share.states.groups[g];
-        const std::string group = translated("of group {}", g);
-        expect_record(*checkpoint_.files, share.file, buffers.weights, group);
-        for (const auto& [kind, place] : buffers.states) {
-          expect_record(*checkpoint_.files, share.file, place, group);
-        }
-      }
-    }
-  }
-
-  // Newer files say where each parameter's part is: what follows from the order must be that.
-  Status check_fragments(std::span<const ZeroPiece> pieces,
-                         std::span<const ZeroParameter* const> parameters) const {
-    for (std::size_t rank = 0; rank < ranks(); ++rank) {
-      for (std::size_t g = 0; g < shares_[rank].states.groups.size(); ++g) {
-        SW_TRY(check_fragments_of(rank, g, pieces, parameters));
-      }
-    }
-    return {};
-  }
-
-  Status check_fragments_of(std::size_t rank, std::size_t group, std::span<const ZeroPiece> pieces,
-                            std::span<const ZeroParameter* const> parameters) const {
-    const std::vector<ZeroFragment>& fragments = shares_[rank].states.groups[group].fragments;
-    if (fragments.empty()) return {};
-    std::map<std::string_view, const ZeroPiece*> by_name;
-    for (const ZeroPiece& piece : pieces) {
-      if (piece.rank != rank || piece.group != group) continue;
-      by_name.emplace(parameters[piece.parameter]->name, &piece);
-    }
-    for (const ZeroFragment& fragment : fragments) {
-      if (fragment.elements == 0) continue;
-      const auto found = by_name.find(fragment.name);
-      const bool is_it = found != by_name.end() && found->second->at == fragment.at &&
-                         found->second->to - found->second->from == fragment.elements;
-      if (!is_it) return refuse_fragment(rank, group, fragment.name);
-      by_name.erase(found);
-    }
-    if (by_name.empty()) return {};
-    return refuse_fragment(rank, group, by_name.begin()->first);
-  }
-
-  std::unexpected<Error> refuse_fragment(std::size_t rank, std::size_t group,
-                                         std::string_view name) const {
-    return fail(Code::kZeroLayout,
-                "{}: parameter {} is not where 'param_shapes' of {} has it in group {}; keep the "
-                "files of one save",
-                path(shares_[rank].file), printable(name), path(models_.front().file), group);
-  }
-
-  Status add_parameter(const ZeroParameter& parameter, std::span<const ZeroPiece> pieces) {
-    const auto add = [&](std::string name, auto buffer_of) -> Status {
-      DType dtype = DType::kF32;
-      std::vector<FlatElements> elements;
-      for (const ZeroPiece& piece : pieces) {
-        const RankShare& share = shares_[piece.rank];
-        const LocatedTensor& buffer = buffer_of(share.states.groups[piece.group]);
-        if (elements.empty()) dtype = buffer.dtype;
-        elements.push_back(elements_in(piece, share.file, buffer));
-      }
-      return model_.add_flat({std::move(name), dtype, parameter.shape}, elements);
-    };
-    SW_TRY(add(parameter.name,
-               [](const ZeroBuffers& group) -> const LocatedTensor& { return group.weights; }));
-    for (const std::string& kind : SW_TRY(kinds_of(parameter, pieces))) {
-      SW_TRY(add(join_state_name(kind, parameter.name),
-                 [&](const ZeroBuffers& group) -> const LocatedTensor& {
-                   return group.states.find(kind)->second;
-                 }));
-    }
-    return {};
-  }
-
-  // The states of a parameter: each buffer with a piece of it has all of them.
-  [[nodiscard]] Result<std::set<std::string>> kinds_of(const ZeroParameter& parameter,
-                                                       std::span<const ZeroPiece> pieces) const {
-    const auto states_of = [&](const ZeroPiece& piece) -> const auto& {
-      return shares_[piece.rank].states.groups[piece.group].states;
-    };
-    std::set<std::string> kinds;
-    for (const ZeroPiece& piece : pieces) {
-      for (const auto& [kind, place] : states_of(piece)) kinds.insert(kind);
-    }
-    for (const ZeroPiece& piece : pieces) {
-      for (const std::string& kind : kinds) {
-        if (states_of(piece).contains(kind)) continue;
-        return fail(Code::kZeroLayout,
-                    "{}: group {} has no {} of its piece of parameter {}, as other groups have; "
-                    "keep the files of one save",
-                    path(shares_[piece.rank].file), piece.group, kind, printable(parameter.name));
-      }
-    }
-    return kinds;
-  }
-
-  // Optimizers keep different states, and all of each: where a group has some of those that another
-  // one has, a part of the save is missing. All ranks' groups are alike.
-  Status check_kinds() const {
-    if (shares_.empty()) return {};
-    const RankShare& share = shares_.front();
-    std::map<std::vector<std::string>, std::size_t> sets;  // to the first group
-    for (std::size_t g = 0; g < share.states.groups.size(); ++g) {
-      const ZeroBuffers& group = share.states.groups[g];
-      if (group.weights.shape[0] > 0) sets.emplace(kinds_in(group), g);
-    }
-    for (const auto& [kinds, group] : sets) {
-      for (const auto& [others, other] : sets) {
-        if (others.size() <= kinds.size() || !std::ranges::includes(others, kinds)) continue;
-        std::vector<std::string> lacking;
-        std::ranges::set_difference(others, kinds, std::back_inserter(lacking));
-        return fail(Code::kZeroLayout,
-                    "{}: group {} has no {}, as group {} has; keep the files of one save",
-                    path(share.file), group, lacking.front(), other);
-      }
-    }
-    return {};
-  }
-
-  // In the order of their names.
-  static std::vector<std::string> kinds_in(const ZeroBuffers& group) {
-    std::vector<std::string> kinds;
-    for (const auto& [kind, place] : group.states) kinds.push_back(kind);
-    return kinds;
-  }
-
-  // Other names of tensors; then what the model has beside all of it: ZeRO 1 keeps frozen
-  // parameters there only.
-  Status add_rest() {
-    for (const auto& [name, other] : first().shared) {
-      if (model_.has(other) && !model_.has(name)) SW_TRY(model_.add_shared(name, other));
-    }
-    std::vector<std::string> as_stored;
-    for (const StateTensor& tensor : first().module) {
-      if (model_.has(tensor.name)) continue;
-      const bool is_placeholder = is_third() && element_count(tensor.place.shape) == 0;
-      if (is_placeholder) {
-        return fail(Code::kZeroLayout,
-                    "parameter {}: the model has it, but no rank's buffers do; it was frozen and "
-                    "left out when this was saved, or 'param_shapes' is of another model",
-                    printable(tensor.name));
-      }
-      SW_TRY(model_.add_whole(tensor.name, models_.front().file, tensor.place));
-      as_stored.push_back(tensor.name);
-    }
-    if (!as_stored.empty() && !shares_.empty()) {
-      checkpoint_.notes.push_back(
-          translated("{} tensors are not the optimizer's and are taken as the model has them: {}",
-                     as_stored.size(), name_list(as_stored)));
+      if (stage.unread_parameters().empty() || !checkpoint_.unread_optimizer_file.empty()) continue;
+      checkpoint_.unread_optimizer_file = stage.file();
     }
     return {};
   }
 
   void finish() {
     std::vector<std::string> order;
-    for (const StateTensor& tensor : first().module) order.push_back(tensor.name);
-    model_.finish(order);
-    const std::vector<std::string>& left_out = first().left_out;
-    if (!left_out.empty()) {
-      checkpoint_.notes.push_back(translated("{} entries are not tensors and are left out: {}",
-                                             left_out.size(), name_list(left_out)));
+    std::vector<std::string> copies;
+    for (const ZeroStage& stage : stages_) {
+      for (const StateTensor& tensor : stage.model().module) order.push_back(tensor.name);
+      copies.insert(copies.end(), stage.copies().begin(), stage.copies().end());
+      tell_left_out(stage);
     }
-    tell_beside(first().unread, path(models_.front().file), checkpoint_);
-    if (shares_.empty()) return;
-    checkpoint_.beside_states = state_beside(shares_.front().states.step);
-    const std::vector<std::string>& states = shares_.front().states.left_out;
-    if (!states.empty()) {
+    if (!copies.empty()) {
       checkpoint_.notes.push_back(
-          translated("states of the optimizer that are not like its weights are left out: {}",
-                     name_list(states)));
+          translated("{}: pipeline stages that share it have a copy each, and the first one's is "
+                     "taken",
+                     name_list(copies)));
     }
+    model_.finish(order);
+    tell_beside(first().model().unread, first().file(), checkpoint_);
+    const OptimizerStates* const optimizer = first().optimizer();
+    if (optimizer != nullptr) checkpoint_.beside_states = state_beside(optimizer->step);
+  }
+
+  void tell_left_out(const ZeroStage& stage) {
+    const std::vector<std::string>& entries = stage.model().left_out;
+    if (!entries.empty()) {
+      checkpoint_.notes.push_back(translated("{} entries are not tensors and are left out: {}",
+                                             entries.size(), name_list(entries)));
+    }
+    if (stage.optimizer() == nullptr || stage.optimizer()->left_out.empty()) return;
+    checkpoint_.notes.push_back(
+        translated("states of the optimizer that are not like its weights are left out: {}",
+                   name_list(stage.optimizer()->left_out)));
   }
 
   Checkpoint& checkpoint_;
   ModelCatalog model_;
-  std::vector<RankModel> models_;
-  std::vector<RankShare> shares_;
+  std::deque<ZeroStage> stages_;
+  std::vector<LayerFile> layers_;                 // of a pipeline without tensor-parallel ranks
+  std::set<std::string, std::less<>> in_layers_;  // what their files call what was taken of them
 };
 
 }  // namespace
