@@ -26,6 +26,7 @@
 #include "io/process_memory.h"
 #include "layout/asked_plan.h"
 #include "remote/open_path.h"
+#include "shardwright/checkpoint.h"
 
 namespace nb = nanobind;
 
@@ -127,12 +128,13 @@ void read_memory_of(int process, std::uint64_t address, const Memory& memory) {
   take(read_process_memory(process, address, bytes));
 }
 
-// Where each flattened name was in the nested state dict.
+// Where each flattened name was in the nested state dict; nothing of formats that do not tell.
 std::vector<std::pair<std::string, std::vector<PathStep>>> planner_paths(const nb::bytes& folder) {
   const std::string place(folder.c_str(), folder.size());
   DcpMetadata metadata;
   {
     const nb::gil_scoped_release unlocked;
+    if (!take(locate_checkpoint(place)).traits.has_chunk_list) return {};
     const std::unique_ptr<Directory> directory = take(open_directory(place));
     metadata = take(read_any_metadata(*directory, {.planner_paths = true}));
   }

@@ -23,9 +23,6 @@ from .._reading import Checkpoint
 from ._replicas import Group
 from ._together import Together, check_size, is_together, mark_together
 
-# Formats whose `.metadata` may say where names were in a nested state dict.
-_NESTED = ("dcp", "hf_dcp", "torch_dist", "fsdp_dtensor")
-
 
 class StorageReader(_StorageReader):
     """Lets `dcp.load` read a checkpoint of any format.
@@ -169,16 +166,16 @@ class _Metadata(Metadata):
     when it is asked for: `dcp.load` never does, and it is of the size of `.metadata`."""
 
     def __init__(self, checkpoint, is_stored):
-        self._told = checkpoint.metadata()
+        self._path = checkpoint.metadata()["path"]
         self._paths = None
         super().__init__(state_dict_metadata=_Described(checkpoint))
-        self._may_be_nested = is_stored and self._told["format"] in _NESTED
+        self._may_be_nested = is_stored
 
     @property
     def planner_data(self):
         if self._may_be_nested:
             self._may_be_nested = False
-            paths = _core.planner_paths(os.fsencode(self._told["path"]))
+            paths = _core.planner_paths(os.fsencode(self._path))
             self._paths = {name: tuple(path) for name, path in paths} or None
         return self._paths
 
