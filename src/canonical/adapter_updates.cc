@@ -58,6 +58,8 @@ class Matching {
       result_.untied = tied_;
     }
     SW_TRY(check_all_saved());
+    for (const TokenRows& rows : adapter_.rows) SW_TRY(add_rows(rows));
+    SW_TRY(check_all_rows());
     return std::move(result_);
   }
 
@@ -83,12 +85,17 @@ class Matching {
     return longer.size() == 1 ? longer[0] : name;
   }
 
+  // Notes that it is changed.
   Result<const TensorDesc*> find(const std::string& name, std::uint32_t asked_by) {
+    const TensorDesc* const found = SW_TRY(known(name, asked_by));
+    changed_.push_back(name);
+    return found;
+  }
+
+  [[nodiscard]] Result<const TensorDesc*> known(const std::string& name,
+                                                std::uint32_t asked_by) const {
     const auto found = model_.find(name);
-    if (found != model_.end()) {
-      changed_.push_back(name);
-      return found->second;
-    }
+    if (found != model_.end()) return found->second;
     return fail(Code::kUnmatchedSource,
                 "{}: tensor {}: the base model has no tensor {}{}; is this the adapter of another "
                 "model?",
@@ -158,6 +165,61 @@ class Matching {
                 "{}: {}: found nothing of {}, which {} lists in modules_to_save and the base model "
                 "has; the values that were trained are not there",
                 adapter_.path, kPeftWeightsFile, name_list(missing), kPeftConfigFile);
+  }
+
+  // PEFT trains head and embedding alike where they are one.
+  Status add_rows(const TokenRows& rows) {
+    const std::string name = in_base(rows.module + ".weight");
+    const TensorDesc* const model = SW_TRY(known(name, rows.tensor));
+    if (model->shape.size() != 2 || model->shape[1] != own(rows.tensor).shape[1]) {
+      return wrong_shape(rows.tensor, name, *model);
+    }
+    for (const std::int64_t token : rows.tokens) {
+      if (token < model->shape[0]) continue;
+      return fail(
+          Code::kShapeMismatch,
+          "{}: tensor {}: found token {}, but {} of the base model has {} rows; give it the "
+          "rows first, as was done before training",
+          adapter_.path, printable(own(rows.tensor).name), token, printable(name), model->shape[0]);
+    }
+    std::vector<std::string> names = {name};
+    if (is_tied(name)) names = {tied_->embedding};
+    if (is_tied(name) && tied_->is_stored) names.push_back(tied_->head);
+    for (std::string& tensor : names) {
+      const bool is_changed =
+          std::ranges::find(changed_, tensor) != changed_.end() ||
+          std::ranges::find(result_.rows, tensor, &RowUpdate::tensor) != result_.rows.end();
+      if (is_changed || (is_tied(tensor) && result_.untied)) {
+        return fail(Code::kUnsupportedFormat,
+                    "{}: tensor {}: the adapter changes {}, or what is tied to it, in another way "
+                    "too; let PEFT merge this adapter (merge_and_unload)",
+                    adapter_.path, printable(own(rows.tensor).name), printable(tensor));
+      }
+      result_.rows.push_back({std::move(tensor), rows.tensor, rows.tokens});
+    }
+    return {};
+  }
+
+  [[nodiscard]] bool is_tied(std::string_view name) const {
+    return tied_ && (name == tied_->embedding || name == tied_->head);
+  }
+
+  // What head and embedding share is saved once.
+  [[nodiscard]] Status check_all_rows() const {
+    for (const TrainedTokens& trained : adapter_.config.trained_tokens) {
+      const bool is_found = std::ranges::any_of(adapter_.rows, [&](const TokenRows& rows) {
+        return adapter_.config.tokens_of(rows.module) == &trained.tokens ||
+               (is_tied(in_base(rows.module + ".weight")) && rows.tokens == trained.tokens);
+      });
+      if (is_found) continue;
+      return fail(Code::kUnmatchedSource,
+                  "{}: {}: found no rows of {}, which {} lists in trainable_token_indices; the "
+                  "values that were trained are not there",
+                  adapter_.path, kPeftWeightsFile,
+                  trained.module.empty() ? translated("the embedding") : printable(trained.module),
+                  kPeftConfigFile);
+    }
+    return {};
   }
 
   // Of a parameter that holds all experts.

@@ -26,10 +26,18 @@ struct ModelUpdate {
   bool is_of_experts = false;  ///< matrices of all experts in one tensor, which axis 0 counts
 };
 
+/// Rows of a tensor of the base model that become the adapter's.
+struct RowUpdate {
+  std::string tensor;
+  std::uint32_t rows = 0;            ///< index into the adapter's catalog
+  std::vector<std::int64_t> places;  ///< in `tensor`, of each row
+};
+
 /// What an adapter does to a model.
 struct AdapterUpdates {
   std::vector<ModelUpdate> updates;  ///< after `saved`, where both speak of a tensor
   std::vector<SavedTensor> saved;    ///< tensors that become the adapter's
+  std::vector<RowUpdate> rows;       ///< of tensors that neither of them speaks of
   /// Of a classifier's head that the base lacks: each is the weight or the bias of one linear,
   /// which comes in its output layer's place.
   std::vector<SavedTensor> head;

@@ -105,6 +105,9 @@ std::string taken_note(const TakenAdapter& taken) {
   std::string text = translated("the {} adapter {} is added to {} module{}",
                                 adapter.config.uses_dora ? "DoRA" : "LoRA", printable(adapter.path),
                                 modules, modules == 1 ? "" : "s");
+  for (const RowUpdate& rows : taken.updates.rows) {
+    text += translated("; from it come {} rows of {}", rows.places.size(), printable(rows.tensor));
+  }
   if (adapter.saved.empty()) return text;
   std::vector<std::string> names;
   for (const SavedTensor& saved : adapter.saved) names.push_back(saved.name);
@@ -130,6 +133,7 @@ class Adding {
 
   Status run() {
     for (const SavedTensor& saved : taken_.updates.saved) SW_TRY(replace(saved));
+    for (const RowUpdate& update : taken_.updates.rows) SW_TRY(replace_rows(update));
     std::vector<LearnedLengths> learned;
     for (const ModelUpdate& update : taken_.updates.updates) SW_TRY(add(update, learned));
     std::swap(plan_.source, drafting_.catalog);
@@ -191,8 +195,31 @@ class Adding {
     return {};
   }
 
+  // Each row has one rounding, to the type of what is made of the base's.
+  Status replace_rows(const RowUpdate& update) {
+    const std::optional<std::uint32_t> at = SW_TRY(place_of(update.tensor));
+    if (!at) return {};
+    const TensorDesc& base = catalog().tensors[*at].desc;
+    const TensorDesc& own = taken_.adapter.catalog.tensors[update.rows].desc;
+    if (!is_castable_float(base.dtype)) return no_float(base);
+    if (!is_castable_float(own.dtype)) {
+      return fail(Code::kDtypeUnsupported,
+                  "{}: tensor {}: found {}, expected a type that {} is "
+                  "made of",
+                  taken_.adapter.path, printable(own.name), torch_name(own.dtype),
+                  torch_name(base.dtype));
+    }
+    const std::uint32_t rows = append(update.rows);
+    for (DraftTensor& draft : drafting_.parts.tensors) {
+      take_rows(draft, *at, rows, update.places);
+    }
+    return {};
+  }
+
   std::uint32_t append(std::uint32_t tensor) {
     catalog().tensors.push_back(taken_.stored(tensor));
+    std::vector<std::string>& names = drafting_.stored_names;
+    if (!names.empty()) names.push_back(catalog().tensors.back().desc.name);
     return static_cast<std::uint32_t>(catalog().tensors.size() - 1);
   }
 

@@ -42,6 +42,10 @@ std::unexpected<Error> for_swift_only(const PeftAdapter& adapter, std::string_vi
 // What is trained whole.
 Status check_saved(const PeftAdapter& adapter, bool is_swift) {
   const LoraConfig& config = adapter.config;
+  if (!adapter.rows.empty()) {
+    return not_for_megatron(
+        adapter, translated("trained rows of tokens, of {}", printable(adapter.rows[0].module)));
+  }
   if (!adapter.saved.empty() && !is_swift) {
     return for_swift_only(adapter, translated("a whole tensor, {}", adapter.saved[0].name));
   }

@@ -63,6 +63,29 @@ std::span<const Sentence> chinese_of_adapters() {
        "{}: 它的权重由 bitsandbytes 量化；请给出量化之前的模型，adapter 同样适用于它"},
       {"the {} adapter {} is added to {} module{}", "{} adapter {} 已加到 {} 个模块{}上"},
       {"; from it come {}", "；取自它的有 {}"},
+      {"; from it come {} rows of {}", "；取自它的有 {1} 的 {0} 行"},
+      {"{}: tensor {}: found token {}, but {} of the base model has {} rows; give it the rows "
+       "first, as was done before training",
+       "{}: 张量 {}: 发现 token {}，但基础模型的 {} 只有 {} "
+       "行；请先像训练前那样为它增加行"},
+      {"{}: tensor {}: the adapter changes {}, or what is tied to it, in another way too; let PEFT "
+       "merge this adapter (merge_and_unload)",
+       "{}: 张量 {}: adapter 还以另一种方式改动 {} 或与其绑定的张量；请让 PEFT 合并此 adapter"
+       "（merge_and_unload）"},
+      {"{}: {}: found no rows of {}, which {} lists in trainable_token_indices; the values that "
+       "were "
+       "trained are not there",
+       "{0}: {1}: 没有 {2} 的行，而 {3} 在 trainable_token_indices "
+       "中列出了它；训练得到的值不在其中"},
+      {"{}: tensor {}: {} lists no such module in trainable_token_indices",
+       "{}: 张量 {}: {} 的 trainable_token_indices 中没有列出该模块"},
+      {"{}: tensor {} {}: expected a row for each of {} tokens, as {} lists in "
+       "trainable_token_indices",
+       "{0}: 张量 {1} {2}: 应对 {4} 在 trainable_token_indices 中列出的 {3} 个 token 各有一行"},
+      {"a list of tokens", "token 的列表"},
+      {"trained rows of tokens, of {}", "{} 中训练过的 token 行"},
+      {"{}: {}: found token {} twice", "{}: {}: token {} 出现了两次"},
+      {"names of modules", "模块名"},
       {"{}: tensor {}: found {}, expected a type that {} is made of",
        "{}: 张量 {}: 发现 {}，应为 {} 可由其构成的类型"},
       {"{}: tensor {} is {}, the base's {} {}, and this target shifts it: merge to hf first and "

@@ -283,4 +283,48 @@ void resize_rows(DraftTensor& tensor, std::int64_t rows) {
   }
 }
 
+void take_rows(DraftTensor& tensor, std::uint32_t table, std::uint32_t other,
+               std::span<const std::int64_t> places) {
+  ViewList views;
+  for (const TensorView& view : tensor.recipe.views) {
+    if (view.source != table) {
+      views.push_back(view);
+      continue;
+    }
+    // The target's axis along which rows lie; without one all of it is of the same row.
+    int axis = 0;
+    while (axis < view.axis.size() && view.axis[axis] != 0) ++axis;
+    const bool has_axis = axis < view.axis.size();
+    const std::int64_t extent = has_axis ? view.box.shape[axis] : 1;
+    const std::int64_t step = has_axis ? view.step[axis] : 1;
+    const std::int64_t first = view.source_origin[0];
+    const auto append = [&](std::int64_t from, std::int64_t to, std::uint32_t source,
+                            std::int64_t row) {
+      if (from == to) return;
+      TensorView part = view;
+      part.source = source;
+      part.source_origin[0] = row;
+      if (has_axis) {
+        part.box.origin[axis] += from;
+        part.box.shape[axis] = to - from;
+      }
+      views.push_back(part);
+    };
+    std::map<std::int64_t, std::int64_t> taken;  // along the axis, to the row of `other`
+    for (std::size_t k = 0; k < places.size(); ++k) {
+      const std::int64_t distance = places[k] - first;
+      if (distance < 0 || distance % step != 0 || distance / step >= extent) continue;
+      taken.emplace(distance / step, static_cast<std::int64_t>(k));
+    }
+    std::int64_t next = 0;
+    for (const auto& [at, row] : taken) {
+      append(next, at, table, first + next * step);
+      append(at, at + 1, other, row);
+      next = at + 1;
+    }
+    append(next, extent, table, first + next * step);
+  }
+  tensor.recipe.views = std::move(views);
+}
+
 }  // namespace shardwright

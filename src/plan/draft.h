@@ -71,4 +71,8 @@ void order_like(std::span<const TensorDesc> order, std::vector<DraftTensor>& ten
 /// Changes the height of a vocabulary tensor: new rows are zero, cut rows are padding.
 void resize_rows(DraftTensor& tensor, std::int64_t rows);
 
+/// Reads the rows `places[k]` of the source tensor `table` from row k of `other`, which is as wide.
+void take_rows(DraftTensor& tensor, std::uint32_t table, std::uint32_t other,
+               std::span<const std::int64_t> places);
+
 }  // namespace shardwright

@@ -2,7 +2,10 @@
 #include "plan/draft.h"
 
 #include <fmt/format.h>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include <tuple>
 
 namespace shardwright {
 namespace {
@@ -172,6 +175,28 @@ TEST(DraftToHf, WritesInterleavedRowsOneByOne) {
   const TensorView last_up = drafts[0].recipe.views[3];
   EXPECT_EQ(last_up.box, (Box{{3, 0}, {1, 3}}));
   EXPECT_EQ(last_up.source_origin, (Dims{3, 0}));
+}
+
+TEST(TakeRows, TakesEachFromWhereItIs) {
+  constexpr std::uint32_t kTable = 3;
+  constexpr std::uint32_t kOther = 9;
+  DraftTensor tensor;
+  // Rows 4 to 9 of the table; then every second one from 1 on, and one row again and again.
+  tensor.recipe.views = {{{{0, 0}, {6, 2}}, kTable, {4, 0}, {0, 1}, {1, 1}},
+                         {{{6, 0}, {3, 2}}, kTable, {1, 0}, {0, 1}, {2, 1}},
+                         {{{9, 0}, {2, 2}}, kTable, {5, 0}, {-1, 1}, {1, 1}},
+                         {{{11, 0}, {1, 2}}, kTable + 1, {5, 0}, {0, 1}, {1, 1}}};
+  const std::vector<std::int64_t> places = {9, 5, 3, 20};
+  take_rows(tensor, kTable, kOther, places);
+  std::vector<std::tuple<std::int64_t, std::int64_t, std::uint32_t, std::int64_t>> found;
+  for (const TensorView& view : tensor.recipe.views) {
+    found.emplace_back(view.box.origin[0], view.box.shape[0], view.source, view.source_origin[0]);
+  }
+  using Row = decltype(found)::value_type;
+  EXPECT_THAT(found, testing::ElementsAre(
+                         Row{0, 1, kTable, 4}, Row{1, 1, kOther, 1}, Row{2, 3, kTable, 6},
+                         Row{5, 1, kOther, 0}, Row{6, 1, kTable, 1}, Row{7, 1, kOther, 2},
+                         Row{8, 1, kOther, 1}, Row{9, 2, kOther, 1}, Row{11, 1, kTable + 1, 5}));
 }
 
 TEST(ResizeRows, PadsWithZerosAndCutsPadding) {

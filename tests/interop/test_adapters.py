@@ -32,6 +32,8 @@ EQUAL = {
     ),
     "some layers": dict(target_modules=["q_proj"], layers_to_transform=[1]),
     "whole modules": dict(modules_to_save=["lm_head", "embed_tokens", "norm"]),
+    "rows of the embedding": dict(trainable_token_indices=[300, 3, 7]),
+    "rows of both": dict(trainable_token_indices={"embed_tokens": [1, 2], "lm_head": [2, 509, 5]}),
     "embedding and head": dict(target_modules=["embed_tokens", "lm_head", "v_proj"]),
 }
 
@@ -208,6 +210,86 @@ class Tree(torch.nn.Module):
             linear = torch.nn.Linear(tensor.shape[1], tensor.shape[0], bias=False)
             linear.weight.data = tensor.clone()
             at.add_module(path[-1], linear)
+
+
+@pytest.mark.parametrize("both", [False, True])
+def test_trained_tokens_of_tied_models(both, tmp_path, shardwright):
+    base, adapter, tokens = tmp_path / "base", tmp_path / "adapter", [5, 200, 6]
+    hf_models.create(base, "llama", tie_word_embeddings=True)
+    listed = {"embed_tokens": tokens, "lm_head": tokens} if both else tokens
+    adapt(load(base), adapter, target_modules=["q_proj"], trainable_token_indices=listed)
+    merged = tmp_path / "merged"
+    told = shardwright("merge-adapter", base, adapter, merged).stderr
+    assert "3 rows of model.embed_tokens.weight" in told
+    expected = by_peft(base, adapter)
+    assert expected.pop("lm_head.weight").equal(expected["model.embed_tokens.weight"])
+    assert difference(tensors_of(merged), expected) < 1e-6
+    rows = load_file(adapter / "adapter_model.safetensors")
+    rows = rows["base_model.model.model.embed_tokens.token_adapter.trainable_tokens_delta"]
+    assert torch.equal(tensors_of(merged)["model.embed_tokens.weight"][tokens], rows)
+    # A stored head that loaders pass over for the embedding.
+    stored = tensors_of(base)
+    stored["lm_head.weight"] = stored["model.embed_tokens.weight"].clone()
+    both_stored = tmp_path / "both"
+    both_stored.mkdir()
+    shutil.copy(base / "config.json", both_stored)
+    save_file(stored, both_stored / "model.safetensors", metadata={"format": "pt"})
+    done = shardwright("convert", adapter, tmp_path / "run", "--to", "torch_dist", "--hf-config", base, expect=2)
+    assert "trained rows of tokens, of model.embed_tokens" in done.stderr
+    shardwright("merge-adapter", both_stored, adapter, tmp_path / "stored")
+    assert torch.equal(tensors_of(tmp_path / "stored")["lm_head.weight"][tokens], rows)
+
+
+def test_trained_tokens_are_rounded_once(llama, tmp_path, shardwright):
+    adapter, tokens = tmp_path / "adapter", [509, 0, 170, 171]
+    base = tmp_path / "half"
+    load(llama, torch.bfloat16).save_pretrained(base)
+    adapt(load(base, torch.bfloat16), adapter, target_modules=["q_proj"], trainable_token_indices=tokens)
+    name = "base_model.model.model.embed_tokens.token_adapter.trainable_tokens_delta"
+    assert load_file(adapter / "adapter_model.safetensors")[name].dtype == torch.float32
+    shardwright("merge-adapter", base, adapter, tmp_path / "merged")
+    table = "model.embed_tokens.weight"
+    expected = by_peft(base, adapter, torch.bfloat16)[table]
+    assert torch.equal(tensors_of(tmp_path / "merged")[table], expected)
+    shardwright("merge-adapter", base, adapter, tmp_path / "ckpt", "--to", "legacy", "--tp", 3)
+    shardwright("convert", tmp_path / "ckpt", tmp_path / "back", "--to", "hf", "--hf-config", base)
+    assert torch.equal(tensors_of(tmp_path / "back")[table], expected)
+
+
+@pytest.mark.parametrize("case", ["too few rows", "no row", "another way", "unlisted", "lost", "twice"])
+def test_trained_tokens_that_do_not_fit(case, llama, tmp_path, shardwright):
+    adapter, base = tmp_path / "adapter", llama
+    more = {"modules_to_save": ["embed_tokens"]} if case == "another way" else {}
+    adapt(load(llama), adapter, target_modules=["q_proj"],
+          **(more or {"trainable_token_indices": [3, 4]}))  # fmt: skip
+    file, words = adapter / "adapter_model.safetensors", ["embed_tokens"]
+    config = json.loads((adapter / "adapter_config.json").read_text())
+    tensors = load_file(file)
+    name = "base_model.model.model.embed_tokens.token_adapter.trainable_tokens_delta"
+    if case == "too few rows":
+        config["trainable_token_indices"] = [3, 4, 5]
+        words += ["expected a row for each of 3 tokens"]
+    elif case == "no row":
+        config["trainable_token_indices"] = [3, 510]
+        words += ["found token 510", "has 510 rows"]
+    elif case == "another way":
+        config["trainable_token_indices"] = [3]
+        tensors[name] = torch.ones(1, tensors_of(llama)["model.norm.weight"].numel())
+        words += ["in another way too"]
+    elif case == "unlisted":
+        config["trainable_token_indices"] = {"lm_head": [3, 4]}
+        words += ["lists no such module in trainable_token_indices"]
+    elif case == "lost":
+        del tensors[name]
+        words = ["found no rows of the embedding", "trainable_token_indices"]
+    else:
+        config["trainable_token_indices"] = [3, 3]
+        words = ["trainable_token_indices: found token 3 twice"]
+    (adapter / "adapter_config.json").write_text(json.dumps(config))
+    save_file(tensors, file, metadata={"format": "pt"})
+    done = shardwright("merge-adapter", base, adapter, tmp_path / "out", expect=2)
+    assert all(word in done.stderr for word in words), done.stderr
+    assert not (tmp_path / "out").exists()
 
 
 # Experts that are linears, as they were before transformers 5 and as their files still have them.

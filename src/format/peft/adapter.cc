@@ -30,6 +30,7 @@ enum class AdapterRole : std::uint8_t {
   kEmbeddingOut,
   kBias,
   kMagnitude,
+  kTokenRows,
   kSaved
 };
 
@@ -74,6 +75,13 @@ std::optional<AdapterPart> adapter_part_of(std::string_view name) {
     words.erase(lora, words.end());
     if (!role) return std::nullopt;
     return AdapterPart{*role, joined_words(words)};
+  }
+  if (words.size() > 2 && words.back() == "default") words.pop_back();
+  if (words.size() > 2 && words.back() == "trainable_tokens_delta") {
+    words.pop_back();
+    if (words.size() < 2 || words.back() != "token_adapter") return std::nullopt;
+    words.pop_back();
+    return AdapterPart{AdapterRole::kTokenRows, joined_words(words)};
   }
   const auto original = std::ranges::find(words, "original_module");
   if (words.size() < 2 || original != words.end()) return std::nullopt;
@@ -125,7 +133,7 @@ class AdapterOpening {
       const std::optional<std::string> parameter = parameter_of(name);
       SW_TRY(parameter ? add_experts(*parameter, found) : add_module(name, found));
     }
-    if (adapter_.modules.empty() && adapter_.saved.empty()) {
+    if (adapter_.modules.empty() && adapter_.saved.empty() && adapter_.rows.empty()) {
       return fail(Code::kNothingStored, "{}: found no tensors, expected those of an adapter",
                   kPeftWeightsFile);
     }
@@ -211,6 +219,10 @@ class AdapterOpening {
         adapter_.saved.push_back({part->target, i});
         continue;
       }
+      if (part->role == AdapterRole::kTokenRows) {
+        SW_TRY(add_rows(part->target, i));
+        continue;
+      }
       const auto [at, is_new] = found_[part->target].emplace(part->role, i);
       if (is_new) continue;
       return fail(Code::kDuplicateName, "{}: tensors {} and {} say the same", kPeftWeightsFile,
@@ -248,6 +260,25 @@ class AdapterOpening {
       if (word == ".original_module." || found->desc.shape == desc(tensor).shape) return true;
     }
     return false;
+  }
+
+  // PEFT lists the rows in the order of its config's tokens.
+  Status add_rows(const std::string& module, std::uint32_t tensor) {
+    const std::vector<std::int64_t>* const tokens = adapter_.config.tokens_of(module);
+    if (tokens == nullptr) {
+      return fail(Code::kUnmatchedSource,
+                  "{}: tensor {}: {} lists no such module in trainable_token_indices",
+                  kPeftWeightsFile, printable(desc(tensor).name), kPeftConfigFile);
+    }
+    if (desc(tensor).shape.size() != 2 || desc(tensor).shape[0] != std::ssize(*tokens)) {
+      return fail(Code::kShapeMismatch,
+                  "{}: tensor {} {}: expected a row for each of {} tokens, as {} lists in "
+                  "trainable_token_indices",
+                  kPeftWeightsFile, printable(desc(tensor).name), to_string(desc(tensor).shape),
+                  tokens->size(), kPeftConfigFile);
+    }
+    adapter_.rows.push_back({module, tensor, *tokens});
+    return {};
   }
 
   Status add_module(const std::string& name, const AdapterParts& found) {

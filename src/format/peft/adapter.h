@@ -48,6 +48,13 @@ struct SavedTensor {
   std::uint32_t tensor = 0;
 };
 
+/// Rows of an embedding or a head that an adapter has new ones for.
+struct TokenRows {
+  std::string module;        ///< in the base model, without `.weight`
+  std::uint32_t tensor = 0;  ///< [tokens, width]
+  std::vector<std::int64_t> tokens;
+};
+
 /// A folder that PEFT wrote: adapter_config.json and adapter_model.safetensors.
 struct PeftAdapter {
   std::string path;
@@ -57,6 +64,7 @@ struct PeftAdapter {
   std::vector<LoraModule> modules;
   std::vector<LoraParameter> parameters;
   std::vector<SavedTensor> saved;
+  std::vector<TokenRows> rows;
 };
 
 /// What PEFT calls the files of an adapter.

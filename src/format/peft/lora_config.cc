@@ -18,6 +18,7 @@ using LoraJson = nlohmann::ordered_json;
 
 constexpr std::string_view kLoraConfig = "adapter_config.json";
 constexpr std::int64_t kMostRank = std::int64_t{1} << 16;
+constexpr std::int64_t kMostToken = std::int64_t{1} << 40;  // far above any vocabulary
 
 // What says how an adapter was trained, or is said by its tensors too.
 constexpr std::array kIgnoredLoraKeys = {
@@ -48,7 +49,6 @@ constexpr std::array kUnsupportedLoraKeys = {
     std::string_view("lora_ga_config"),
     std::string_view("megatron_config"),
     std::string_view("monteclora_config"),
-    std::string_view("trainable_token_indices"),
     std::string_view("use_bdlora"),
     std::string_view("use_qalora"),
     std::string_view("velora_config"),
@@ -144,6 +144,37 @@ Status read_module_names(std::string_view key, const LoraJson& value,
   return {};
 }
 
+Result<std::vector<std::int64_t>> tokens_in(std::string_view key, const LoraJson& value) {
+  std::vector<std::int64_t> tokens;
+  const auto is_token = [](const LoraJson& token) {
+    return token.is_number_integer() && token >= 0 && token <= kMostToken;
+  };
+  if (!value.is_array() || !std::ranges::all_of(value, is_token)) {
+    return wrong_value(key, value, "a list of tokens");
+  }
+  for (const LoraJson& token : value) tokens.push_back(token.get<std::int64_t>());
+  std::vector<std::int64_t> sorted = tokens;
+  std::ranges::sort(sorted);
+  if (std::ranges::adjacent_find(sorted) == sorted.end()) return tokens;
+  return fail(Code::kJsonCorrupt, "{}: {}: found token {} twice", kLoraConfig, printable(key),
+              *std::ranges::adjacent_find(sorted));
+}
+
+// A list, of the input embedding, or one for each module.
+Status read_trained_tokens(const std::string& key, const LoraJson& value, LoraConfig& config) {
+  if (is_switched_off(value)) return {};
+  if (!value.is_object()) {
+    config.trained_tokens.push_back({"", SW_TRY(tokens_in(key, value))});
+    return {};
+  }
+  for (const auto& [module, tokens] : value.items()) {
+    if (module.empty()) return wrong_value(key, value, "names of modules");
+    config.trained_tokens.push_back(
+        {module, SW_TRY(tokens_in(fmt::format("{}: {}", key, module), tokens))});
+  }
+  return {};
+}
+
 // Starts such as pissa take something out of the base model.
 Status check_first_weights(const LoraJson& value) {
   if (value.is_boolean() || value.is_null()) return {};
@@ -195,6 +226,7 @@ Status read_lora_key(const std::string& key, const LoraJson& value, LoraConfig& 
   if (key == "alpha_pattern") return read_pattern(key, value, alpha_in, config.alpha_pattern);
   if (key == "modules_to_save") return read_module_names(key, value, config.modules_to_save);
   if (key == "target_parameters") return read_module_names(key, value, config.target_parameters);
+  if (key == "trainable_token_indices") return read_trained_tokens(key, value, config);
   if (key == "init_lora_weights") return check_first_weights(value);
   if (key == "bias") {
     if (value != "none" && value != "all" && value != "lora_only") {
@@ -237,6 +269,13 @@ float LoraConfig::scale_of(std::string_view module) const {
   const double numerator = own == alpha_pattern.end() ? alpha : own->second;
   const auto size = static_cast<double>(rank_of(module));
   return static_cast<float>(numerator / (uses_rslora ? std::sqrt(size) : size));
+}
+
+const std::vector<std::int64_t>* LoraConfig::tokens_of(std::string_view module) const {
+  const auto own = std::ranges::find_if(trained_tokens, [&](const TrainedTokens& entry) {
+    return entry.module.empty() || fits_pattern(entry.module, module);
+  });
+  return own == trained_tokens.end() ? nullptr : &own->tokens;
 }
 
 // As PEFT does it: `norm` means each `input_layernorm` too.

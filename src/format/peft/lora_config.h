@@ -11,6 +11,12 @@
 
 namespace shardwright {
 
+/// Tokens that have trained rows of their own (`trainable_token_indices`).
+struct TrainedTokens {
+  std::string module;  ///< the end of its name, at dots; empty: the input embedding
+  std::vector<std::int64_t> tokens;
+};
+
 /// What PEFT's adapter_config.json says of a LoRA adapter, as far as merging needs it.
 struct LoraConfig {
   std::int64_t rank = 8;
@@ -25,8 +31,9 @@ struct LoraConfig {
   std::vector<std::pair<std::string, double>> alpha_pattern;
   std::vector<std::string> modules_to_save;    ///< ends of names, not only at dots
   std::vector<std::string> target_parameters;  ///< ends of parameters' names, at dots
-  std::string base_model;                      ///< base_model_name_or_path; may be empty
-  std::string task_type;                       ///< likewise
+  std::vector<TrainedTokens> trained_tokens;
+  std::string base_model;  ///< base_model_name_or_path; may be empty
+  std::string task_type;   ///< likewise
   /// Written by a PEFT before 0.19, whose lora_A of a parameter of all experts has as many columns
   /// as the parameter's second axis has coordinates, whichever axis its inputs are.
   bool is_before_0_19 = false;
@@ -35,6 +42,8 @@ struct LoraConfig {
   [[nodiscard]] std::int64_t rank_of(std::string_view module) const;
   /// What its product is multiplied with: alpha by the rank, or by its square root with rsLoRA.
   [[nodiscard]] float scale_of(std::string_view module) const;
+  /// The tokens that have trained rows in a module; null where none have.
+  [[nodiscard]] const std::vector<std::int64_t>* tokens_of(std::string_view module) const;
   /// Whether a module, or one around it, is in modules_to_save.
   [[nodiscard]] bool saves(std::string_view module) const;
 };
