@@ -26,6 +26,14 @@ std::string shard_text(const LegacyRank& rank, const ParallelConfig& config) {
   return text + ")";
 }
 
+// Those writers left something out where TP > ETP * EP, and a run without experts has ETP = TP
+// unless it was told another one.
+bool may_be_of_old_writer(const LegacyReading& reading, const ParallelConfig& config) {
+  const std::optional<std::int64_t>& told = reading.run.sizes.expert_tensor;
+  if (told) return config.tensor > *told * config.expert;
+  return reading.has_experts || reading.place_of(Coordinate::kExpert).has_value();
+}
+
 void add_missing(const LegacyCoverage& coverage, const LegacyReading& reading,
                  const ParallelConfig& config, Diagnosis& diagnosis) {
   if (coverage.is_complete) {
@@ -40,7 +48,8 @@ void add_missing(const LegacyCoverage& coverage, const LegacyReading& reading,
                  {"name", asked.front()}});
     return;
   }
-  if (coverage.by_old_writer && !coverage.lost_tensors.empty()) {
+  const bool is_of_old_writer = coverage.by_old_writer && may_be_of_old_writer(reading, config);
+  if (is_of_old_writer && !coverage.lost_tensors.empty()) {
     return add_finding(diagnosis, "L07", {{"ranks", comma_list(coverage.lost_tensors)}});
   }
   add_finding(diagnosis, "L09",

@@ -138,6 +138,20 @@ TEST(LegacyListing, IsReadAsTheRanksWroteIt) {
   EXPECT_GT(counts.not_reloadable, 100);
 }
 
+// Megatron takes TP for ETP where it is not told, so an old writer left nothing of a dense model
+// out.
+TEST(LegacyListing, ATensorRankThatWasNotCopiedIsNoOldWriters) {
+  for (const bool has_arguments : {true, false}) {
+    SimulatedFolder folder =
+        simulate({2, 1, 1, 1, 2, false, has_arguments}, SimulatedWriter::kToday);
+    std::erase_if(folder.evidence.folders,
+                  [](const RankFolder& f) { return f.name != "mp_rank_00"; });
+    const Diagnosis diagnosis = diagnose_as_usual(folder);
+    EXPECT_FALSE(has_finding(diagnosis, "L07"));
+    EXPECT_EQ(has_finding(diagnosis, "L09"), has_arguments) << "else nothing tells of a second one";
+  }
+}
+
 TEST(LegacyListing, EveryHoleIsFound) {
   int holes = 0;
   for (const SimulatedRun& run :
