@@ -102,6 +102,11 @@ std::span<const Sentence> chinese_of_layout() {
        "model; convert without it (--optimizer drop)",
        "optimizer: {2} 个分桶中的分桶 {1} 有 {0} 个元素，模型的参数需要 {3} 个；请不带它转换（"
        "--optimizer drop）"},
+      {"optimizer: found a parameter group with a learning rate of its own, and neither "
+       "--decoupled-lr nor --use-mup in the run's arguments tells whose it is; convert without it "
+       "(--optimizer drop)",
+       "optimizer: 有一个参数组有自己的学习率，而训练参数中的 --decoupled-lr 和 --use-mup "
+       "都没有说明它属于哪些参数；请不带它转换（--optimizer drop）"},
       {"optimizer: found parameter groups {} and {} alike, expected each to say what it is for; "
        "convert without it (--optimizer drop)",
        "optimizer: 参数组 {} 和 {} 相同，应能说明各自的用途；请不带它转换（--optimizer drop）"},

@@ -30,7 +30,8 @@ class Sorting {
   }
 
   // What a parameter's group has to say.
-  [[nodiscard]] OptimizerGroup wanted_group(const TensorDesc& parameter, DecayRule rule) const {
+  [[nodiscard]] OptimizerGroup wanted_group(const TensorDesc& parameter,
+                                            const GroupRule& rule) const {
     OptimizerGroup wanted = group_of(parameter, rule);
     wanted.is_expert = wanted.is_expert && tells_experts_;
     wanted.has_own_rate = wanted.has_own_rate && tells_rates_;
@@ -46,12 +47,13 @@ class Sorting {
                                 [&](const OptimizerGroup& each) { return each.is_like(wanted); });
   }
 
-  [[nodiscard]] bool has_group(const TensorDesc& parameter, DecayRule rule) const {
+  [[nodiscard]] bool has_group(const TensorDesc& parameter, const GroupRule& rule) const {
     return find(wanted_group(parameter, rule)) != groups_.end();
   }
 
   // An error where a parameter has no group.
-  [[nodiscard]] Result<Shares> sort(std::span<const TensorDesc> parameters, DecayRule rule) const {
+  [[nodiscard]] Result<Shares> sort(std::span<const TensorDesc> parameters,
+                                    const GroupRule& rule) const {
     Shares shares(groups_.size());
     for (std::size_t i = 0; i < parameters.size(); ++i) {
       const OptimizerGroup wanted = wanted_group(parameters[i], rule);
@@ -69,6 +71,8 @@ class Sorting {
     }
     return shares;
   }
+
+  [[nodiscard]] bool tells_rates() const { return tells_rates_; }
 
   [[nodiscard]] bool fits(const Shares& shares) const {
     for (std::size_t g = 0; g < groups_.size(); ++g) {
@@ -112,6 +116,23 @@ std::string sizes_of(const Result<Shares>& shares, std::span<const OptimizerGrou
   return sizes_of(expected);
 }
 
+// The one that is told, and those that a run may have had besides what its arguments tell.
+std::vector<GroupRule> rules_like(const GroupRule& told) {
+  std::vector<OwnRate> rates = {told.own_rate};
+  if (told.own_rate == OwnRate::kUnknown) {
+    rates = {OwnRate::kTables, OwnRate::kMatrices, OwnRate::kVectors};
+  }
+  std::vector<GroupRule> rules;
+  for (const OwnRate rate : rates) {
+    for (const bool spares : {told.spares_embeddings, !told.spares_embeddings}) {
+      for (const bool decays : {told.decays_query_key_norms, !told.decays_query_key_norms}) {
+        rules.push_back({decays, spares, rate});
+      }
+    }
+  }
+  return rules;
+}
+
 }  // namespace
 
 bool has_muon(std::span<const OptimizerGroup> groups) {
@@ -126,49 +147,75 @@ bool has_adam_beside(std::span<const OptimizerGroup> groups) {
   });
 }
 
-OptimizerGroup group_of(const TensorDesc& parameter, DecayRule rule) {
+bool is_table(std::string_view parameter) {
+  return parameter.ends_with("word_embeddings.weight") ||
+         parameter.ends_with("output_layer.weight");
+}
+
+OptimizerGroup group_of(const TensorDesc& parameter, const GroupRule& rule) {
   const std::string_view name = parameter.name;
   const bool is_small = parameter.shape.size() == 1 || name.ends_with(".bias");
-  const bool is_query_key_norm = name.find("q_layernorm.") != std::string_view::npos ||
-                                 name.find("k_layernorm.") != std::string_view::npos;
+  const bool is_query_key_norm = name.contains("q_layernorm.") || name.contains("k_layernorm.");
+  const bool is_embedding = name.contains("embedding");
+  const bool is_vector = parameter.shape.size() <= 1 || is_embedding;
   OptimizerGroup group;
   group.is_expert = is_expert_tensor(name);
-  group.has_decay = !is_small || (is_query_key_norm && rule == DecayRule::kQueryKeyNormsToo);
-  group.has_own_rate =
-      name.ends_with("word_embeddings.weight") || name.ends_with("output_layer.weight");
-  group.has_betas = parameter.shape.size() != 2 || group.has_own_rate;
+  group.has_decay = is_small ? is_query_key_norm && rule.decays_query_key_norms
+                             : !(is_embedding && rule.spares_embeddings);
+  switch (rule.own_rate) {
+    case OwnRate::kMatrices:
+      group.has_own_rate = !is_vector;
+      break;
+    case OwnRate::kVectors:
+      group.has_own_rate = is_vector;
+      break;
+    case OwnRate::kTables:
+    case OwnRate::kUnknown:
+      group.has_own_rate = is_table(name);
+      break;
+  }
+  group.has_betas = parameter.shape.size() != 2 || is_table(name);
   group.parameters = 1;
   return group;
 }
 
 Result<Shares> parameters_of_groups(std::span<const TensorDesc> parameters,
-                                    std::span<const OptimizerGroup> groups) {
+                                    std::span<const OptimizerGroup> groups, const GroupRule& told) {
   const Sorting sorting = SW_TRY(Sorting::make(groups));
-  Result<Shares> usual = sorting.sort(parameters, DecayRule::kUsual);
-  if (usual && sorting.fits(*usual)) return *std::move(usual);
-  Result<Shares> other = sorting.sort(parameters, DecayRule::kQueryKeyNormsToo);
-  if (other && sorting.fits(*other)) return *std::move(other);
+  for (const GroupRule& rule : rules_like(told)) {
+    Result<Shares> shares = sorting.sort(parameters, rule);
+    if (shares && sorting.fits(*shares)) return shares;
+  }
+  const Result<Shares> expected = sorting.sort(parameters, told);
   std::size_t all = 0;
   for (const OptimizerGroup& group : groups) all += group.parameters;
   return fail(
       Code::kOptimizerUnsupported,
       "optimizer: found {} parameters in groups of {}, expected {} for the {} of the model; "
       "were parts of it frozen? convert without it (--optimizer drop)",
-      all, sizes_of(groups), sizes_of(usual, groups), parameters.size());
+      all, sizes_of(groups), sizes_of(expected, groups), parameters.size());
 }
 
 Result<Shares> share_out(std::span<const TensorDesc> parameters,
-                         std::span<const OptimizerGroup> groups, DecayRule rule) {
-  return SW_TRY(Sorting::make(groups)).sort(parameters, rule);
+                         std::span<const OptimizerGroup> groups, const GroupRule& rule) {
+  const Sorting sorting = SW_TRY(Sorting::make(groups));
+  if (!sorting.tells_rates() || rule.own_rate != OwnRate::kUnknown) {
+    return sorting.sort(parameters, rule);
+  }
+  return fail(Code::kOptimizerUnsupported,
+              "optimizer: found a parameter group with a learning rate of its own, and neither "
+              "--decoupled-lr nor --use-mup in the run's arguments tells whose it is; convert "
+              "without it (--optimizer drop)");
 }
 
 const TensorDesc* first_without_group(std::span<const TensorDesc> parameters,
                                       std::span<const OptimizerGroup> groups) {
   const Result<Sorting> sorting = Sorting::make(groups);
   if (!sorting) return nullptr;
+  const std::vector<GroupRule> rules = rules_like({.own_rate = OwnRate::kUnknown});
   const auto first = std::ranges::find_if(parameters, [&](const TensorDesc& parameter) {
-    return !sorting->has_group(parameter, DecayRule::kUsual) &&
-           !sorting->has_group(parameter, DecayRule::kQueryKeyNormsToo);
+    return std::ranges::none_of(
+        rules, [&](const GroupRule& rule) { return sorting->has_group(parameter, rule); });
   });
   return first == parameters.end() ? nullptr : &*first;
 }

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <string_view>
 #include <vector>
 
 #include "shardwright/tensor.h"
@@ -12,10 +13,9 @@ namespace shardwright {
 
 /// A group of an optimizer's parameters by what it says of itself.
 struct OptimizerGroup {
-  bool is_expert = false;  ///< `is_expert_parallel`
-  bool has_decay = true;   ///< `wd_mult` is not 0
-  bool has_own_rate =
-      false;  ///< a learning rate for embeddings and output layer (`--decoupled-lr`)
+  bool is_expert = false;     ///< `is_expert_parallel`
+  bool has_decay = true;      ///< `wd_mult` is not 0
+  bool has_own_rate = false;  ///< another learning rate than most have
   std::size_t parameters = 0;
   /// `betas`, which the groups of Muon have not: beside others, those are for matrices.
   bool has_betas = true;
@@ -46,28 +46,48 @@ enum class NamedOptimizer : std::uint8_t {
 /// distributes neither then, and calls their master weights by another name.
 [[nodiscard]] bool has_adam_beside(std::span<const OptimizerGroup> groups);
 
-/// Whether the norms of queries and keys decay too (`--apply-wd-to-qk-layernorm`).
-enum class DecayRule : bool { kUsual, kQueryKeyNormsToo };
+/// Whose learning rate is another than most have.
+enum class OwnRate : std::uint8_t {
+  kTables,    ///< embeddings and the output layer (`--decoupled-lr`)
+  kMatrices,  ///< all but vectors and embeddings (`--use-mup`)
+  kVectors,   ///< vectors and embeddings (the same with SGD)
+  kUnknown    ///< nothing tells
+};
+
+/// What a run's arguments say of its groups.
+struct GroupRule {
+  /// Norms of queries and keys decay too (`--apply-wd-to-qk-layernorm`).
+  bool decays_query_key_norms = false;
+  /// Embeddings do not (`--embedding-init-method-std`, up to Megatron-Core 0.15).
+  bool spares_embeddings = false;
+  OwnRate own_rate = OwnRate::kTables;
+};
+
+/// Whether a parameter is an embedding's table or the output layer's weight.
+[[nodiscard]] bool is_table(std::string_view parameter);
 
 /// The group that Megatron puts a parameter into: vectors and biases do not decay; matrices but
 /// embeddings and output layer are Muon's.
-[[nodiscard]] OptimizerGroup group_of(const TensorDesc& parameter, DecayRule rule);
+[[nodiscard]] OptimizerGroup group_of(const TensorDesc& parameter, const GroupRule& rule = {});
 
 /// Which parameters are in which group, in the group's order: `parameters` are those of a rank in
 /// the order in which torch lists them. Groups are found by what they say of themselves, not by
 /// their place: that hangs on the version. Kinds that no group tells apart are not told apart.
-/// Error: kOptimizerUnsupported where two groups are alike or the numbers do not fit.
-/// Sources: _get_param_groups in megatron/core/optimizer/__init__.py, and muon.py beside it.
+/// Where the numbers do not fit by `told`, other rules are tried. Error: kOptimizerUnsupported
+/// where two groups are alike or the numbers fit by none. Sources: _get_param_groups and
+/// get_mup_config_overrides in megatron/core/optimizer/__init__.py, and muon.py beside it.
 [[nodiscard]] Result<std::vector<std::vector<std::size_t>>> parameters_of_groups(
-    std::span<const TensorDesc> parameters, std::span<const OptimizerGroup> groups);
+    std::span<const TensorDesc> parameters, std::span<const OptimizerGroup> groups,
+    const GroupRule& told = {});
 
 /// The same where a new optimizer's groups are filled: however many parameters each gets. Error:
-/// kOptimizerUnsupported where two groups are alike, or with the first parameter that no group is
-/// for.
+/// kOptimizerUnsupported where two groups are alike or nothing tells whose learning rate one has,
+/// or with the first parameter that no group is for.
 [[nodiscard]] Result<std::vector<std::vector<std::size_t>>> share_out(
-    std::span<const TensorDesc> parameters, std::span<const OptimizerGroup> groups, DecayRule rule);
+    std::span<const TensorDesc> parameters, std::span<const OptimizerGroup> groups,
+    const GroupRule& rule);
 
-/// The first of a model's parameters that none of a run's groups is for, by either rule; null where
+/// The first of a model's parameters that none of a run's groups is for, by any rule; null where
 /// each has one, or where groups are alike, which says nothing of whose they are.
 [[nodiscard]] const TensorDesc* first_without_group(std::span<const TensorDesc> parameters,
                                                     std::span<const OptimizerGroup> groups);

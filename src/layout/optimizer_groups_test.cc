@@ -45,7 +45,7 @@ TEST(OptimizerGroups, OfMuonAreForMatrices) {
               ElementsAre(ElementsAre(0, 2, 5, 7), ElementsAre(1, 3, 4, 6)))
       << "SGD's are for all";
   const Groups without = {{false, true, false, 0, true}, {false, false, false, 0, false}};
-  const auto shares = share_out(kParameters, without, DecayRule::kUsual);
+  const auto shares = share_out(kParameters, without, GroupRule());
   ASSERT_FALSE(shares);
   EXPECT_THAT(shares.error().message, HasSubstr("decoder.layers.0.input_layernorm.weight"));
 }
@@ -87,6 +87,28 @@ TEST(OptimizerGroups, TellExpertsAndRatesApartWhereSomeGroupDoes) {
               ElementsAre(ElementsAre(2, 5), ElementsAre(1, 3, 4, 6), ElementsAre(0, 7)));
 }
 
+// Hidden matrices and the output layer have the rate of MuP; embeddings and vectors keep theirs.
+TEST(OptimizerGroups, OfMupHaveTheMatricesApart) {
+  const Groups groups = {{false, true, false, 1}, {false, true, true, 3}, {false, false, false, 4}};
+  const GroupRule told{.own_rate = OwnRate::kMatrices};
+  const auto expected = ElementsAre(ElementsAre(0), ElementsAre(2, 5, 7), ElementsAre(1, 3, 4, 6));
+  EXPECT_THAT(share_out(kParameters, groups, told).value(), expected);
+  EXPECT_THAT(parameters_of_groups(kParameters, groups, told).value(), expected);
+  const GroupRule unknown{.own_rate = OwnRate::kUnknown};
+  EXPECT_THAT(parameters_of_groups(kParameters, groups, unknown).value(), expected)
+      << "their sizes tell";
+  const auto refused = share_out(kParameters, groups, unknown);
+  ASSERT_FALSE(refused);
+  EXPECT_THAT(refused.error().message, HasSubstr("neither --decoupled-lr nor --use-mup"));
+}
+
+TEST(OptimizerGroups, MayLeaveEmbeddingsWithoutDecay) {
+  const Groups groups = {{false, true, false, 3}, {false, false, false, 5}};
+  const auto expected = ElementsAre(ElementsAre(2, 5, 7), ElementsAre(0, 1, 3, 4, 6));
+  EXPECT_THAT(parameters_of_groups(kParameters, groups).value(), expected);
+  EXPECT_THAT(share_out(kParameters, groups, {.spares_embeddings = true}).value(), expected);
+}
+
 TEST(OptimizerGroups, MayLetNormsOfQueriesAndKeysDecay) {
   const Groups groups = {{false, true, false, 5}, {false, false, false, 3}};
   EXPECT_THAT(parameters_of_groups(kParameters, groups).value(),
@@ -115,15 +137,15 @@ TEST(OptimizerGroups, ThatDoNotFitAreRefused) {
 }
 
 TEST(OptimizerGroups, CountBiasesOfAnyShapeAsSmall) {
-  EXPECT_FALSE(group_of({"tower.table.bias", DType::kBF16, {2, 2}}, DecayRule::kUsual).has_decay);
-  EXPECT_TRUE(group_of({"tower.table.weight", DType::kBF16, {2, 2}}, DecayRule::kUsual).has_decay);
+  EXPECT_FALSE(group_of({"tower.table.bias", DType::kBF16, {2, 2}}, GroupRule()).has_decay);
+  EXPECT_TRUE(group_of({"tower.table.weight", DType::kBF16, {2, 2}}, GroupRule()).has_decay);
 }
 
 TEST(OptimizerGroups, OfANewOptimizerTakeWhatThereIs) {
   const Groups groups = {{false, true, false, 0}, {false, false, false, 0}, {true, true, false, 0}};
-  const auto shares = share_out(std::span(kParameters).first(6), groups, DecayRule::kUsual);
+  const auto shares = share_out(std::span(kParameters).first(6), groups, GroupRule());
   EXPECT_THAT(shares.value(), ElementsAre(ElementsAre(0, 2), ElementsAre(1, 3, 4), ElementsAre(5)));
-  const auto refused = share_out(kParameters, groups, DecayRule::kUsual);
+  const auto refused = share_out(kParameters, groups, GroupRule());
   ASSERT_FALSE(refused);
   EXPECT_THAT(refused.error().message,
               HasSubstr("tensor decoder.layers.0.mlp.experts.linear_fc1.bias0: no parameter "
@@ -134,7 +156,7 @@ TEST(OptimizerGroups, OfANewOptimizerTakeWhatThereIs) {
 TEST(OptimizerGroups, OfANewOptimizerMustDiffer) {
   const Groups groups = {
       {false, true, false, 0}, {false, false, false, 0}, {false, true, false, 0}};
-  const auto refused = share_out(kParameters, groups, DecayRule::kUsual);
+  const auto refused = share_out(kParameters, groups, GroupRule());
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().code, Code::kOptimizerUnsupported);
   EXPECT_THAT(refused.error().message, HasSubstr("groups 0 and 2 alike"));

@@ -23,4 +23,12 @@ std::string join_state_name(std::string_view kind, std::string_view tensor) {
   return std::string(kStates).append(kind).append(".").append(tensor);
 }
 
+std::string_view name_with_states(std::string_view parameter) {
+  constexpr std::string_view kFirstName = "lm_head.";
+  constexpr std::string_view kSecondName = "output_layer.";
+  if (!parameter.starts_with(kFirstName)) return parameter;
+  const std::string_view second = parameter.substr(kFirstName.size());
+  return second.starts_with(kSecondName) ? second : parameter;
+}
+
 }  // namespace shardwright

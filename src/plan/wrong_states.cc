@@ -72,7 +72,7 @@ class StateSurvey {
     for (const StoredTensor& tensor : catalog.tensors) {
       const std::string& name = tensor.desc.name;
       if (!is_optimizer_name(name) && !trained_.contains(name) &&
-          is_parameter(name, tensor.desc.dtype)) {
+          !trained_.contains(name_with_states(name)) && is_parameter(name, tensor.desc.dtype)) {
         findings_.without.push_back(name);
       }
     }
@@ -109,8 +109,7 @@ class StateSurvey {
 
   [[nodiscard]] Optimizer optimizer_of(const TrainedWeight& weight) const {
     if (!has_others_) return {weight.chain, 0};
-    const bool is_table = group_of(*weight.desc, DecayRule::kUsual).has_own_rate;
-    return {weight.chain, is_table ? 1 : axes_of(*weight.desc)};
+    return {weight.chain, is_table(weight.desc->name) ? 1 : axes_of(*weight.desc)};
   }
 
   // In the order of the catalog.

@@ -39,6 +39,41 @@ OptimizerGroup read_param_group(Value group) {
   return result;
 }
 
+std::vector<OptimizerGroup> read_param_groups(std::span<const Value> groups) {
+  std::vector<OptimizerGroup> result;
+  for (const Value group : groups) result.push_back(read_param_group(group));
+  return result;
+}
+
+GroupRule read_group_rule(Value args, std::span<const Value> groups) {
+  const auto is_set = [&](std::string_view name) {
+    return args.attribute(name).as_bool().value_or(false);
+  };
+  const auto has_number = [&](std::string_view name) {
+    return args.attribute(name).as_double().has_value();
+  };
+  // Since Megatron-Core 0.16 groups say that they have the usual settings, or that they have not.
+  const bool tells_defaults = std::ranges::any_of(
+      groups, [](Value group) { return static_cast<bool>(group.find("default_config")); });
+  const bool is_decoupled = std::ranges::any_of(
+      groups, [](Value group) { return group.find("is_decoupled_lr").as_bool() == true; });
+  GroupRule rule;
+  // What became a flag was a condition's name before.
+  const std::string_view condition =
+      args.attribute("no_weight_decay_cond_type").as_string().value_or("");
+  rule.decays_query_key_norms = is_set("apply_wd_to_qk_layernorm") ||
+                                condition == "apply_wd_to_qk_layernorm" ||
+                                condition == "qwen3_next";
+  rule.spares_embeddings = !tells_defaults && has_number("embedding_init_method_std");
+  if (is_set("use_mup")) {
+    const bool is_sgd = args.attribute("optimizer").as_string() == "sgd";
+    rule.own_rate = is_sgd ? OwnRate::kVectors : OwnRate::kMatrices;
+  } else if (tells_defaults && !is_decoupled && !has_number("decoupled_lr")) {
+    rule.own_rate = OwnRate::kUnknown;
+  }
+  return rule;
+}
+
 std::optional<std::int64_t> step_of_group(Value group) {
   constexpr double most = 9007199254740992.0;  // up to there each whole number is a double
   const Value step = group.find("step");

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <initializer_list>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -16,6 +17,12 @@ namespace shardwright {
 
 /// What a group of an optimizer's state dict says of itself. NeMo's spellings are known too.
 [[nodiscard]] OptimizerGroup read_param_group(pickle::Value group);
+
+[[nodiscard]] std::vector<OptimizerGroup> read_param_groups(std::span<const pickle::Value> groups);
+
+/// What a run's arguments say of its groups (`args` of a common state, which may be nothing) and,
+/// where it hangs on the version, the groups themselves.
+[[nodiscard]] GroupRule read_group_rule(pickle::Value args, std::span<const pickle::Value> groups);
 
 /// How many steps a group's parameters have made; nothing where it says none. Megatron-Core 0.15
 /// counts them in whole floats.

@@ -52,11 +52,16 @@ def build(model, kind="adam"):
     """What get_megatron_optimizer makes for a bf16 model without a distributed optimizer."""
     name, momentum = ("sgd", float(kind == "sgd") * 0.9) if "sgd" in kind else ("adam", 0.9)
     config = core.OptimizerConfig(
-        optimizer=name, lr=1e-3, min_lr=1e-4, weight_decay=0.1, bf16=True, sgd_momentum=momentum
-    )
+        optimizer=name, lr=1e-3, min_lr=1e-4, weight_decay=0.1, bf16=True, sgd_momentum=momentum,
+        apply_wd_to_qk_layernorm=kind == "qk_decay",
+    )  # fmt: skip
+    overrides = core.get_standard_config_overrides(config)
+    if kind == "mup":  # as get_mup_config_overrides of Megatron-Core 0.19 makes them
+        matrices = core.ParamKey(name=("*linear_*.weight", "output_layer.weight"))
+        overrides[matrices] = dict(max_lr=5e-4, min_lr=5e-5)
 
     def groups():
-        return core._get_param_groups([model], config, None)
+        return core._get_param_groups([model], config, overrides)
 
     def around(optimizer):
         return Float16OptimizerWithFloat16Params(optimizer, config, None, lambda *_: None)

@@ -21,7 +21,7 @@ SPECS = {
 }  # fmt: skip
 
 
-def build(depths, spec, sizes):
+def build(depths, spec, sizes, tied=False):
     megatron_cpu.join(**sizes)
     decoder = TransformerConfig(
         num_layers=depths[1], hidden_size=T5_SIZES["d_model"], ffn_hidden_size=T5_SIZES["d_ff"],
@@ -34,18 +34,18 @@ def build(depths, spec, sizes):
     model = T5Model(
         decoder, encoder, *(make() for make in SPECS[spec]), vocab_size=VOCABULARY, max_sequence_length=512,
         pre_process=parallel_state.is_pipeline_first_stage(), post_process=parallel_state.is_pipeline_last_stage(),
-        share_embeddings_and_output_weights=False, position_embedding_type="relative",
+        share_embeddings_and_output_weights=tied, position_embedding_type="relative",
         relative_attention_num_buckets=T5_SIZES["relative_attention_num_buckets"],
     )  # fmt: skip
     return model.bfloat16()
 
 
-def arguments(depths, sizes):
+def arguments(depths, sizes, tied=False):
     return argparse.Namespace(
         num_layers=depths[0], encoder_num_layers=depths[0], decoder_num_layers=depths[1],
         hidden_size=T5_SIZES["d_model"], ffn_hidden_size=T5_SIZES["d_ff"], kv_channels=T5_SIZES["d_kv"],
         num_attention_heads=T5_SIZES["num_heads"], num_query_groups=1, group_query_attention=False,
-        max_position_embeddings=512, padded_vocab_size=VOCABULARY, untie_embeddings_and_output_weights=True,
+        max_position_embeddings=512, padded_vocab_size=VOCABULARY, untie_embeddings_and_output_weights=not tied,
         normalization="RMSNorm", swiglu=False, gated_linear_unit=True, openai_gelu=True, add_bias_linear=False,
         add_qkv_bias=False, position_embedding_type="relative", relative_attention_max_distance=128,
         relative_attention_num_buckets=T5_SIZES["relative_attention_num_buckets"], num_experts=None,
@@ -66,10 +66,10 @@ def truth_of(model):
     return truth
 
 
-def save(folder, depths, spec, sizes, optimizer=False):
-    model = build(depths, spec, sizes)
+def save(folder, depths, spec, sizes, optimizer=False, tied=False):
+    model = build(depths, spec, sizes, tied)
     megatron_cpu.fill(model, truth_of(model))
-    megatron_cpu.arguments_of = lambda *_: arguments(depths, sizes)
+    megatron_cpu.arguments_of = lambda *_: arguments(depths, sizes, tied)
     state = None
     if optimizer:
         made = megatron_optimizer.build(model)

@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Optimizer states of legacy files, between Megatron-Core's own optimizer and itself."""
+import io
+
 import pytest
+import shardwright as package
 import torch
 
 import checkpoints
@@ -19,7 +22,11 @@ def trained(megatron, family, spec, root, kind="adam"):
     for seed in (1, 2):
         megatron_optimizer.step(optimizer, seed)
     # That some parameters have fewer states than others is right of this one only.
-    named = {"optimizer": "lion"} if kind == "lion_beside" else {}
+    named = {
+        "lion_beside": {"optimizer": "lion"},
+        "mup": {"use_mup": True},
+        "qk_decay": {"no_weight_decay_cond_type": "qwen3_next"},
+    }.get(kind, {})
     megatron.save_legacy(model, root, hf, optimizer=optimizer.state_dict(), more_arguments=named)
     return model, optimizer
 
@@ -39,7 +46,9 @@ OTHERS = {
 
 @pytest.mark.parametrize(
     "family, spec, kind",
-    ADAM + [("llama3", "te", kind) for kind in OTHERS] + [("qwen3_moe", "te", "muon")],
+    ADAM
+    + [("llama3", "te", kind) for kind in OTHERS]
+    + [("qwen3_moe", "te", "muon"), ("qwen3_moe", "local", "qk_decay")],
 )
 def test_training_goes_on(shardwright, megatron, tmp_path, family, spec, kind):
     """Through other layouts and formats and back: the next step is the same, bit by bit."""
@@ -70,6 +79,52 @@ def test_training_goes_on(shardwright, megatron, tmp_path, family, spec, kind):
     weights = dict(model.named_parameters())
     for name, parameter in other.named_parameters():
         assert torch.equal(parameter, weights[name]), name
+
+
+def settings_of(folder):
+    """What an fsdp_dtensor checkpoint says of each parameter, by names without their wrappers."""
+    found, checkpoint = {}, package.open(folder)
+    root = "optimizer.param_to_group_meta."
+    for key in checkpoint.object_keys():
+        if key.startswith(root):
+            name, _, setting = key[len(root) :].rpartition(".")
+            value = torch.load(io.BytesIO(checkpoint.get_object(key)), weights_only=True)
+            found.setdefault(name.replace("module.", ""), {})[setting] = value
+    return found
+
+
+def test_learning_rates_of_matrices_alone(shardwright, megatron, tmp_path):
+    """Megatron-Core 0.16 cannot load groups that only rates tell apart, so files are compared."""
+    model, _ = trained(megatron, "llama3", "te", tmp_path / "in", "mup")
+    keep = ("--optimizer", "keep", "--spec", "te")
+    shardwright("convert", tmp_path / "in", tmp_path / "dist", "--to", "torch_dist", *keep)
+    shardwright("convert", tmp_path / "dist", tmp_path / "out", "--to", "legacy", *keep)
+    before, after = (
+        torch.load(megatron.rank_file(tmp_path / folder), weights_only=False)["optimizer"]
+        for folder in ("in/iter_0000010", "out/iter_0000010")
+    )
+    groups = before["optimizer"]["param_groups"]
+    assert [group["params"] for group in after["optimizer"]["param_groups"]] == [g["params"] for g in groups]
+    assert sorted(len(group["params"]) for group in groups if group["wd_mult"]) == [1, 13]
+    for group, same in zip(before["fp32_from_fp16_params"], after["fp32_from_fp16_params"], strict=True):
+        assert all(torch.equal(a, b) for a, b in zip(group, same, strict=True))
+    shardwright("convert", tmp_path / "dist", tmp_path / "fsdp", "--to", "fsdp_dtensor", "--optimizer", "keep")
+    rates = {name: settings["max_lr"] for name, settings in settings_of(tmp_path / "fsdp").items()}
+    assert len(rates) == len(dict(model.named_parameters()))
+    for name, rate in rates.items():
+        is_matrix = "linear_" in name and "layer_norm" not in name or name == "output_layer.weight"
+        assert rate == (5e-4 if is_matrix else 1e-3), name
+
+
+def test_a_learning_rate_of_nobody_knows_whom(shardwright, megatron, tmp_path):
+    trained(megatron, "llama3", "te", tmp_path / "in", "mup")
+    file = megatron.rank_file(tmp_path / "in" / "iter_0000010")
+    state = torch.load(file, weights_only=False)
+    state["args"].use_mup = False
+    torch.save(state, file)
+    done = shardwright("convert", tmp_path / "in", tmp_path / "fsdp", "--to", "fsdp_dtensor", expect=2)
+    assert "neither --decoupled-lr nor --use-mup" in done.stderr
+    assert not (tmp_path / "fsdp").exists()
 
 
 @pytest.mark.parametrize("kind", ["lion", "sgd"])

@@ -40,8 +40,13 @@ def test_ranks_that_megatron_loads(shardwright, ranks, whole, tmp_path, name, sp
     ranks("t5_jobs", "load", 4, folder=str(tmp_path / "run/iter_0000000"), depths=DEPTHS[name], spec=spec, sizes=sizes)
 
 
-def test_states_of_a_head_with_two_names(shardwright, ranks, tmp_path):
-    ranks("t5_jobs", "save", 1, folder=str(tmp_path / "run"), depths=(4, 2), spec="te", sizes=dict(tp=1), optimizer=True)
+@pytest.mark.parametrize("tied", [False, True])
+def test_states_of_a_head_with_two_names(shardwright, ranks, tmp_path, tied):
+    """They are called as Megatron asks for them; a tied one has a bias of its own."""
+    ranks("t5_jobs", "save", 1, folder=str(tmp_path / "run"), depths=(4, 2), spec="te", sizes=dict(tp=1),
+          optimizer=True, tied=tied)  # fmt: skip
     told = shardwright("convert", tmp_path / "run", tmp_path / "out", "--to", "torch_dist", "--tp", 2)
     shown = shardwright("inspect", tmp_path / "out").stdout
-    assert "optimizer.state.exp_avg.lm_head.output_layer.weight" in shown, told.stderr
+    assert f"optimizer.state.exp_avg.output_layer.{'bias' if tied else 'weight'}" in shown, told.stderr
+    assert "optimizer.state.exp_avg.lm_head" not in shown
+    assert "taken to be frozen" not in shardwright("verify", tmp_path / "out").stdout

@@ -193,8 +193,7 @@ class Splitting {
     return {};
   }
 
-  Status add_groups(Value optimizer, const std::vector<GroupedParameter>& parameters,
-                    DecayRule rule) {
+  Status add_groups(Value optimizer, const std::vector<GroupedParameter>& parameters, Value args) {
     const std::vector<Value> groups =
         SW_TRY(distinct_groups(document_, param_groups_in(optimizer)));
     for (const Value group : groups) {
@@ -206,9 +205,8 @@ class Splitting {
     if (groups.empty() || parameters.empty()) return {};
     std::vector<TensorDesc> descs;
     for (const GroupedParameter& parameter : parameters) descs.push_back(parameter.desc);
-    std::vector<OptimizerGroup> kinds;
-    for (const Value group : groups) kinds.push_back(read_param_group(group));
-    const auto shares = SW_TRY(share_out(descs, kinds, rule));
+    const auto shares =
+        SW_TRY(share_out(descs, read_param_groups(groups), read_group_rule(args, groups)));
     for (std::size_t g = 0; g < groups.size(); ++g) {
       for (const std::size_t p : shares[g]) SW_TRY(add_settings(parameters[p].name, groups[g]));
     }
@@ -237,11 +235,6 @@ class Splitting {
   std::map<std::string, std::int64_t, std::less<>> steps_;
   bool steps_differ_ = false;
 };
-
-DecayRule decay_rule_of(Value args) {
-  const bool is_set = args.attribute("apply_wd_to_qk_layernorm").as_bool() == true;
-  return is_set ? DecayRule::kQueryKeyNormsToo : DecayRule::kUsual;
-}
 
 }  // namespace
 
@@ -377,7 +370,7 @@ Result<SplitState> split_common_state(const std::string& common_state,
         SW_TRY(splitting.add(key + "." + inner, {key, inner}, value.value(s)));
       }
     } else if (key == "optimizer") {
-      SW_TRY(splitting.add_groups(value, parameters, decay_rule_of(state.find(kArgs))));
+      SW_TRY(splitting.add_groups(value, parameters, state.find(kArgs)));
       drops_loss_scale = static_cast<bool>(value.find("grad_scaler"));
     }
   }

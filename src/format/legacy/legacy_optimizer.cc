@@ -42,7 +42,8 @@ class MixedReader {
     for (const TorchState& part : parts) SW_TRY(add_part(part));
     std::vector<TensorDesc> descs;
     for (const RankParameter& parameter : parameters_) descs.push_back(parameter.desc);
-    const auto shares = SW_TRY(parameters_of_groups(descs, groups_));
+    const GroupRule told = read_group_rule(torch_.root().find("args"), stored_groups_);
+    const auto shares = SW_TRY(parameters_of_groups(descs, groups_, told));
     RankOptimizer result;
     result.states.resize(parameters_.size());
     for (std::size_t g = 0; g < groups_.size(); ++g) {
@@ -73,6 +74,7 @@ class MixedReader {
     }
     for (std::size_t g = 0; g < part.groups.size(); ++g) {
       const Value numbers = part.groups[g].find("params");
+      stored_groups_.push_back(part.groups[g]);
       groups_.push_back(read_param_group(part.groups[g]));
       masters_.push_back(part.masters ? part.masters[g] : Value());
       std::vector<Value>& states = states_.emplace_back();
@@ -161,6 +163,7 @@ class MixedReader {
   const TorchFile& torch_;
   std::span<const RankParameter> parameters_;
   std::vector<OptimizerGroup> groups_;  // of all parts
+  std::vector<Value> stored_groups_;    // the same as they are stored
   std::vector<Value> masters_;          // of each group
   std::vector<std::vector<Value>> states_;
   std::map<std::size_t, std::set<std::string>> kinds_;  // by group
@@ -214,7 +217,7 @@ class BufferReader {
     std::vector<std::size_t> numbers;
     std::vector<BufferedParameter> buffered;
     for (std::size_t i = 0; i < parameters_.size(); ++i) {
-      if (!is_in(group_of(parameters_[i].desc, DecayRule::kUsual))) continue;
+      if (!is_in(group_of(parameters_[i].desc))) continue;
       numbers.push_back(i);
       buffered.push_back(parameters_[i].buffered);
     }

@@ -24,11 +24,6 @@ bool has_own_steps(Value group) {
 
 Value groups_of(Value part) { return part.find("optimizer").find("param_groups"); }
 
-DecayRule decay_rule(Value args) {
-  const bool is_set = args.attribute("apply_wd_to_qk_layernorm").as_bool() == true;
-  return is_set ? DecayRule::kQueryKeyNormsToo : DecayRule::kUsual;
-}
-
 }  // namespace
 
 Result<Value> LegacyOptimizerLayout::make(Value state, std::optional<double> common_step,
@@ -44,11 +39,12 @@ Result<Value> LegacyOptimizerLayout::make(Value state, std::optional<double> com
   }
   const bool is_chained = !parts.empty();
   if (!is_chained) parts.push_back(source);
-  std::vector<OptimizerGroup> groups;
+  std::vector<Value> stored;
   for (const Value part : parts) {
     const Value list = groups_of(part);
-    for (std::size_t g = 0; g < list.size(); ++g) groups.push_back(read_param_group(list[g]));
+    for (std::size_t g = 0; g < list.size(); ++g) stored.push_back(list[g]);
   }
+  const std::vector<OptimizerGroup> groups = read_param_groups(stored);
   if (groups.empty()) {
     return fail(Code::kStateUnreadable,
                 "common state: the optimizer's parameter groups are missing; convert without it "
@@ -56,7 +52,7 @@ Result<Value> LegacyOptimizerLayout::make(Value state, std::optional<double> com
   }
   std::vector<TensorDesc> descs;
   for (const TrainedParameter& parameter : parameters_) descs.push_back(parameter.desc);
-  const auto shares = SW_TRY(share_out(descs, groups, decay_rule(state.find("args"))));
+  const auto shares = SW_TRY(share_out(descs, groups, read_group_rule(state.find("args"), stored)));
   std::vector<Value> made;
   std::size_t next = 0;
   for (const Value part : parts) {

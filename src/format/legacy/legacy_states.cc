@@ -2,6 +2,7 @@
 #include "format/legacy/legacy_states.h"
 
 #include <algorithm>
+#include <set>
 
 #include "base/fail.h"
 #include "format/legacy/legacy_chunks.h"
@@ -13,6 +14,7 @@
 #include "io/source_files.h"
 #include "layout/layer_name.h"
 #include "layout/module_order.h"
+#include "layout/state_name.h"
 #include "state/loss_scale.h"
 #include "state/recorded_run.h"
 
@@ -43,12 +45,24 @@ bool has_prediction_layers(const LegacyRanks& ranks) {
   return false;
 }
 
-// T5's head is one module of two names, and a parameter under the first one (T5Model.__init__).
-bool is_second_name(std::string_view name, const LegacyModel& model) {
-  return name == "output_layer.weight" &&
-         std::ranges::any_of(model.tensors, [](const LegacyTensor& tensor) {
-           return tensor.name == "lm_head.output_layer.weight";
-         });
+// The tensors of a rank's model as its optimizer lists them: where a parameter's first name stands,
+// by the name that its states have.
+std::vector<std::size_t> tensors_of(const LegacyModel& model) {
+  std::vector<std::size_t> listed;
+  std::set<std::size_t> taken;  // before their turn
+  for (std::size_t i = 0; i < model.tensors.size(); ++i) {
+    const std::string_view name = model.tensors[i].name;
+    const std::string_view named = name_with_states(name);
+    const auto found = named == name ? model.tensors.end()
+                                     : std::ranges::find(model.tensors, named, &LegacyTensor::name);
+    if (found == model.tensors.end()) {
+      if (!taken.contains(i)) listed.push_back(i);
+      continue;
+    }
+    listed.push_back(static_cast<std::size_t>(found - model.tensors.begin()));
+    taken.insert(listed.back());
+  }
+  return listed;
 }
 
 Result<RankParameters> parameters_of(const LegacyRanks& ranks, std::size_t index, bool has_mtp) {
@@ -56,9 +70,9 @@ Result<RankParameters> parameters_of(const LegacyRanks& ranks, std::size_t index
   const std::vector<LegacyModel>& models = ranks.files()[index].contents.models;
   for (std::size_t v = 0; v < models.size(); ++v) {
     const LegacyStage stage = SW_TRY(ranks.stage_of(index, v));
-    for (std::size_t i = 0; i < models[v].tensors.size(); ++i) {
+    for (const std::size_t i : tensors_of(models[v])) {
       const auto& [name, place] = models[v].tensors[i];
-      if (!is_parameter(name, place.dtype) || is_second_name(name, models[v])) continue;
+      if (!is_parameter(name, place.dtype)) continue;
       const bool is_shared =
           is_shared_parameter(name, stage.config.pipeline, stage.output_is_embedding, has_mtp);
       const std::int64_t elements = SW_TRY(element_count(place.shape));
