@@ -10,6 +10,7 @@ from torch.distributed.checkpoint.api import CheckpointException
 from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import fully_shard
 from torch.distributed.tensor import DTensor, Partial, Replicate, Shard, distribute_tensor
+from torch.distributed.tensor.parallel import RowwiseParallel, parallelize_module
 
 import shardwright
 from shardwright.torch import (
@@ -243,3 +244,43 @@ def empty_shards(folder):
         local_from_checkpoint(torch.full((1, 3), 7.0), again, name="w")
         assert torch.equal(again.to_local(), torch.full((1, 3), 7.0))
         _refused(["parameter w", "(5, 3)"], local_from_checkpoint, torch.ones(5, 3), again, name="w")
+
+
+def fewer_columns_than_ranks(folder):
+    """torch calls the piece of a rank without columns (4, 0) where FSDP2 has (0, 0) of it."""
+    mesh = init_device_mesh("cpu", (1, 2), mesh_dim_names=("dp", "tp"))
+
+    def build(value):
+        model = nn.Sequential(nn.Linear(1, 4))
+        for parameter in model.parameters():
+            nn.init.constant_(parameter, value)
+        parallelize_module(model, mesh["tp"], {"0": RowwiseParallel()})
+        return fully_shard(model, mesh=mesh["dp"])
+
+    model, path = build(3.0), pathlib.Path(folder) / "step"
+    local = model[0].weight.to_local().shape
+    assert (local.numel() == 0) == (dist.get_rank() == 1), local
+    dcp.save(model.state_dict(), storage_writer=StorageWriter(path))
+    for reader in (dcp.FileSystemReader(path), StorageReader(path), StorageReader(path, locality=True)):
+        state = build(0.0).state_dict()
+        dcp.load(state, storage_reader=reader)
+        locals_of = [value.to_local() for value in state.values()]
+        assert all(torch.equal(value, torch.full_like(value, 3.0)) for value in locals_of)
+
+
+def targets_whose_memory_is_anothers(folder):
+    """Views that conjugate or negate what lies in memory."""
+    path = pathlib.Path(folder) / "step"
+    stored = {
+        "conjugate": torch.arange(8.0).to(torch.complex64).reshape(4, 2) * (1 + 2j),
+        "negative": torch.arange(6.0, dtype=torch.float64),
+    }
+    dcp.save(stored, storage_writer=dcp.FileSystemWriter(path))
+    for locality in (False, True):
+        state = {
+            "conjugate": torch.zeros(4, 2, dtype=torch.complex64).conj(),
+            "negative": torch.zeros(6, dtype=torch.complex128).conj().imag,
+        }
+        assert state["conjugate"].is_conj() and state["negative"].is_neg()
+        dcp.load(state, storage_reader=StorageReader(path, locality=locality))
+        assert all(torch.equal(state[name], value) for name, value in stored.items())

@@ -16,6 +16,7 @@ from shardwright.torch import _placing
 JOBS = [
     ("tensor_parallel", 4), ("both_orders", 4), ("grouped_experts", 4), ("refusals", 4),
     ("wrong_pieces", 6), ("empty_shards", 4), ("torch_writes", 4), ("torch_writes", 8),
+    ("fewer_columns_than_ranks", 2), ("targets_whose_memory_is_anothers", 2),
 ]  # fmt: skip
 
 

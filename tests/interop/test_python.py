@@ -425,6 +425,17 @@ def test_what_is_flat_or_seen_under_other_names_has_no_places(tmp_path):
         assert reader.read_metadata().planner_data is None
 
 
+def test_addresses_are_no_folders_to_save_into(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    address = "s3://bucket/run/step_3"
+    with pytest.raises(ValueError, match="SW0900.*found an address, expected a folder"):
+        StorageWriter(address)
+    writer = StorageWriter(tmp_path / "step")
+    with pytest.raises(ValueError, match="SW0900.*found an address"):
+        dcp.save({"x": torch.ones(1)}, storage_writer=writer, checkpoint_id=address, no_dist=True)
+    assert not list(tmp_path.iterdir())
+
+
 def test_dcp_save_refuses_or_replaces_what_is_there(tmp_path, monkeypatch):
     path = tmp_path / "step"
     dcp.save(state_of(1), storage_writer=StorageWriter(path), no_dist=True)

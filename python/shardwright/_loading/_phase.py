@@ -261,6 +261,8 @@ def _address(one):
     target = one.target
     if target is None or not target.is_cpu or not target.is_contiguous():
         return 0
+    if target.is_conj() or target.is_neg():  # its memory is another tensor's
+        return 0
     return target.data_ptr() if target.dtype == getattr(torch, one.row[2], None) else 0
 
 

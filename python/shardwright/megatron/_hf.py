@@ -1,7 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
 """Weights of a live Megatron model from any checkpoint, and to a Hugging Face one."""
-import os
-import pathlib
 import shutil
 import tempfile
 
@@ -9,6 +7,7 @@ import torch
 
 from .._errors import make
 from .._loading import Job
+from .._local_path import local_path
 from .._naming import MEGATRON
 from .._reading import Checkpoint
 from ._model import chunks_of, filled, is_weight, local_tensors
@@ -58,7 +57,7 @@ def save_hf(model, path, *, hf_config, overwrite=False, **flags):
 
     from .. import convert
 
-    path = pathlib.Path(os.fsdecode(path))
+    path = local_path(path)
     job = Job()
     state = job.attempt(lambda: _state_of(model))
     parts = job.tell_first(lambda: _hidden_folder(path))
