@@ -41,22 +41,25 @@ Result<Correspondence> correspond_from_hf(const ModelFacts& facts, const ModelTe
   return correspondence;
 }
 
-Result<std::vector<TensorDesc>> wanted_keys(const Checkpoint& source) {
-  // Files of ranks have no place for what Hugging Face stores beyond the model, so its list would
-  // ask for tensors that were left out.
-  if (source.source_keys.empty() || !source.location.traits.holds_extras)
-    return std::vector<TensorDesc>();
-  return read_source_keys(source.source_keys);
+Result<WantedKeys> wanted_keys(const Checkpoint& source) {
+  WantedKeys keys;
+  if (source.source_keys.empty()) return keys;
+  const auto left_out = SW_TRY(read_left_out(source.source_keys));
+  // Without a place for extras and a list of them nobody knows which are missing.
+  if (!left_out && !source.location.traits.holds_extras) return keys;
+  keys.tensors = SW_TRY(read_source_keys(source.source_keys));
+  if (left_out) keys.left_out.insert(left_out->begin(), left_out->end());
+  return keys;
 }
 
 Result<Correspondence> correspond_from_megatron(const ModelFacts& facts,
                                                 std::span<const TensorDesc> canonical,
-                                                std::span<const TensorDesc> keys) {
-  const HfWanted wanted{keys};
+                                                const WantedKeys& keys) {
+  const HfWanted wanted{keys.tensors, keys.left_out};
   FromMegatronOptions options;
   if (facts.config) options.head = head_module(*facts.config);
-  Correspondence made = SW_TRY(map_from_megatron(*facts.mapping, facts.sizes, canonical,
-                                                 keys.empty() ? nullptr : &wanted, options));
+  Correspondence made = SW_TRY(map_from_megatron(
+      *facts.mapping, facts.sizes, canonical, keys.tensors.empty() ? nullptr : &wanted, options));
   const bool is_adapter = std::ranges::any_of(canonical, is_adapter_name, &TensorDesc::name);
   if (is_adapter && facts.gates.are_any()) {
     return fail(Code::kUnmatchedSource,

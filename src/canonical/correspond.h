@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <set>
 #include <span>
 #include <string>
 #include <vector>
@@ -20,13 +21,18 @@ namespace shardwright {
                                                         const Catalog& catalog, SourceFiles& files,
                                                         std::vector<std::string>& notes);
 
-/// The HF tensors that a Megatron checkpoint was made from, where it tells. Error: kJsonCorrupt.
-[[nodiscard]] Result<std::vector<TensorDesc>> wanted_keys(const Checkpoint& source);
+/// The HF tensors that a Megatron checkpoint was made from, where it tells.
+struct WantedKeys {
+  std::vector<TensorDesc> tensors;
+  std::set<std::string, std::less<>> left_out;  ///< of these, as HfWanted has it
+};
 
-/// Which HF tensors Megatron's canonical tensors make; `keys` as wanted_keys gives them. Errors:
-/// those of map_from_megatron.
+/// Error: kJsonCorrupt.
+[[nodiscard]] Result<WantedKeys> wanted_keys(const Checkpoint& source);
+
+/// Which HF tensors Megatron's canonical tensors make. Errors: those of map_from_megatron.
 [[nodiscard]] Result<Correspondence> correspond_from_megatron(const ModelFacts& facts,
                                                               std::span<const TensorDesc> canonical,
-                                                              std::span<const TensorDesc> keys);
+                                                              const WantedKeys& keys);
 
 }  // namespace shardwright

@@ -32,6 +32,14 @@ void tell_kept(const Correspondence& correspondence, std::vector<std::string>& n
       translated("{} tensors have no place in Megatron and are kept as hf_extra", kept));
 }
 
+void tell_lacking(const Correspondence& correspondence, std::vector<std::string>& notes) {
+  const std::vector<std::string>& names = correspondence.lacking;
+  if (names.empty()) return;
+  notes.push_back(
+      translated("{} not in the checkpoint, which had no place for what only Hugging Face stores",
+                 subject(names.front(), names.size(), "is", "are")));
+}
+
 void tell_rounded(const Correspondence& correspondence, std::vector<std::string>& notes) {
   std::set<std::uint32_t> rounded;
   for (const Block& block : correspondence.blocks) {

@@ -15,4 +15,7 @@ void tell_kept(const Correspondence& correspondence, std::vector<std::string>& n
 /// moved them to values that only Megatron's dtype holds.
 void tell_rounded(const Correspondence& correspondence, std::vector<std::string>& notes);
 
+/// Says which HF tensors an export does not have although there were such.
+void tell_lacking(const Correspondence& correspondence, std::vector<std::string>& notes);
+
 }  // namespace shardwright

@@ -11,7 +11,7 @@ namespace shardwright {
 
 Status check_family_fit(const ModelFacts& facts, const Checkpoint& source,
                         std::vector<TensorDesc> canonical) {
-  const std::vector<TensorDesc> keys = SW_TRY(wanted_keys(source));
+  const WantedKeys keys = SW_TRY(wanted_keys(source));
   const auto flat = SW_TRY(flat_convolutions(*facts.mapping, facts.sizes, canonical));
   for (const TensorDesc& convolution : flat) {
     std::ranges::find(canonical, convolution.name, &TensorDesc::name)->shape = convolution.shape;

@@ -249,17 +249,18 @@ Status draft_megatron_as_hf(Drafting& drafting) {
   }
   const std::vector<CanonicalTensor> canonical = canonical_tensors(catalog);
   const std::vector<TensorDesc> descs = descs_of(canonical);
-  const std::vector<TensorDesc> keys = SW_TRY(wanted_keys(result.source));
+  const WantedKeys keys = SW_TRY(wanted_keys(result.source));
   const Correspondence correspondence = SW_TRY(correspond_from_megatron(facts, descs, keys));
   SW_TRY(check_constants(correspondence, canonical, catalog, files));
   SW_TRY(check_repeated_rows(correspondence, canonical, catalog, request.accept_loss, files,
                              result.notes));
   tensors = SW_TRY(draft_to_hf(correspondence, canonical, {request.dtype, LayerKeys::kAutomatic}));
   tell_rounded(correspondence, result.notes);
+  tell_lacking(correspondence, result.notes);
   SW_TRY(restore_exact_values(correspondence, canonical, catalog, tensors, files, result.notes));
   draft_copies(correspondence.copies, tensors);
   if (!request.mtp_from.empty()) SW_TRY(take_prediction_layers_to_hf(facts, drafting));
-  order_like(keys, tensors);
+  order_like(keys.tensors, tensors);
   if (request.extend_vocab) {
     const std::set<std::string> tables = hf_tables(correspondence);
     const std::int64_t rows = SW_TRY(vocabulary_of(facts));

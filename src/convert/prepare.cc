@@ -22,6 +22,7 @@
 #include "convert/renames.h"
 #include "convert/upcycle_drafts.h"
 #include "format/dcp/dcp_target.h"
+#include "format/hf/source_keys.h"
 #include "format/mimo/mimo_target.h"
 #include "format/nemo/nemo_names.h"
 #include "format/peft/source.h"
@@ -113,6 +114,17 @@ Status check_heads(Drafting& drafting) {
   return {};
 }
 
+// Beside what the model had at Hugging Face, so that an export knows what it can't have.
+Status list_left_out(Drafting& drafting) {
+  TargetParts& parts = drafting.parts;
+  if (drafting.traits().holds_extras) return {};
+  for (TargetFile& file : parts.files) {
+    if (!file.path.ends_with(kSourceKeysFile)) continue;
+    file.bytes = SW_TRY(with_left_out(std::move(file.bytes), parts.left_out));
+  }
+  return {};
+}
+
 // From drafts to the plan's source side and all that the target lays out.
 Status finish_drafts(Drafting& drafting) {
   PreparedConversion& result = drafting.result;
@@ -121,6 +133,7 @@ Status finish_drafts(Drafting& drafting) {
   SW_TRY(check_heads(drafting));
   SW_TRY(mend_documents(result.request, result.source, parts.components.components, parts,
                         result.notes));
+  SW_TRY(list_left_out(drafting));
   SW_TRY(drafting.target->make_entries(result.request, parts, result.notes));
   result.renames = renames_of(parts.tensors, result.plan, drafting.catalog,
                               std::exchange(drafting.stored_names, {}));
@@ -244,6 +257,7 @@ void finish_megatron_drafts(Drafting& drafting) {
       return true;
     });
     tell_extras_left_out(left_out, drafting);
+    parts.left_out = std::move(left_out);
   }
   settle_expert_sizes(parts, drafting.result.request.parallel);
   name_for_spec(drafting.request().spec, parts.tensors);

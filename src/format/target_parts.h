@@ -26,6 +26,8 @@ struct TargetFile {
 struct TargetParts {
   std::vector<DraftTensor> tensors;
   std::vector<StoredObject> copied_objects;  ///< of the source catalog
+  /// Names that only Hugging Face has, of tensors that the target has no place for.
+  std::vector<std::string> left_out;
   /// Name and bytes, which alike ones share.
   std::vector<std::pair<std::string, std::shared_ptr<const std::string>>> new_objects;
   /// Bytes of a common.pt, and what the tracker says: for Megatron targets.

@@ -62,6 +62,8 @@ std::span<const Sentence> chinese_of_canonical() {
       {"{} and {} more {}", "{} 以及另外 {} 个：{}"},
       {"{} tensors have no place in Megatron and are kept as hf_extra",
        "{} 个张量在 Megatron 中没有位置，作为 hf_extra 保留"},
+      {"{} not in the checkpoint, which had no place for what only Hugging Face stores",
+       "{}不在该检查点中，它没有地方存放只有 Hugging Face 才有的内容"},
       {"{} rounded to {}, the dtype that {} imported in", "{} 舍入为 {}，即{}导入时的 dtype"},
       {"it was", "它"},
       {"they were", "它们"},

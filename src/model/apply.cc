@@ -163,7 +163,8 @@ Status add_copies_from_hf(const HfClaims& claims, const TensorIndex& hf,
 /// Adds the copies that an export writes.
 Status add_copies_from_megatron(const std::vector<CopyInstance>& instances,
                                 const TensorIndex& canonical, const TensorIndex* wanted,
-                                Assembler& assembler, std::vector<HfCopy>& copies) {
+                                const NameSet& left_out, Assembler& assembler,
+                                std::vector<HfCopy>& copies) {
   const CopyIndex by_name(instances);
   for (const CopyInstance& copy : instances) {
     const TensorDesc* extra = canonical.find(std::string(kHfExtraPrefix) + copy.hf);
@@ -173,8 +174,10 @@ Status add_copies_from_megatron(const std::vector<CopyInstance>& instances,
       SW_TRY(assembler.add_identity(desc, *extra));
       continue;
     }
-    const bool is_emitted =
-        wanted != nullptr ? wanted->contains(copy.hf) : copy.rule->emitted_by_default;
+    // What was left out had other values than its original.
+    const bool is_emitted = wanted != nullptr
+                                ? wanted->contains(copy.hf) && !left_out.contains(copy.hf)
+                                : copy.rule->emitted_by_default;
     const auto original = by_name.stored_original(
         copy, [&](const std::string& name) { return assembler.find_hf(name) != nullptr; });
     if (!is_emitted || !original) continue;
@@ -185,9 +188,13 @@ Status add_copies_from_megatron(const std::vector<CopyInstance>& instances,
   return {};
 }
 
-/// The wanted names that an export can't make must belong to layers that Megatron does not have.
+/// The wanted names that an export can't make must belong to layers that Megatron does not have, or
+/// have been left out.
 Status check_wanted(const Mapping& mapping, const ModelSizes& sizes, const TensorIndex& wanted,
-                    const NameSet& made, std::vector<std::string>& ignored) {
+                    const NameSet& left_out, Correspondence& result) {
+  NameSet made;
+  for (const MappedTensor& tensor : result.hf) made.insert(tensor.desc.name);
+  for (const HfCopy& copy : result.copies) made.insert(copy.desc.name);
   const ModelSizes then = SW_TRY(observe_sizes(mapping, sizes, Side::kHf, wanted));
   const HfClaims before = SW_TRY(claim_hf(mapping, then, wanted));
   const HfClaims now = SW_TRY(claim_hf(mapping, sizes, wanted));
@@ -196,7 +203,8 @@ Status check_wanted(const Mapping& mapping, const ModelSizes& sizes, const Tenso
     if (made.contains(desc.name)) continue;
     const bool is_dropped = before.ignored.contains(desc.name) ||
                             (before.names.contains(desc.name) && !now.names.contains(desc.name));
-    (is_dropped ? ignored : lost).push_back(desc.name);
+    const bool may_lack = left_out.contains(desc.name);
+    (may_lack ? result.lacking : is_dropped ? result.ignored : lost).push_back(desc.name);
   }
   return report_unmatched(mapping, sizes, {}, lost);
 }
@@ -364,14 +372,12 @@ Result<Correspondence> map_from_megatron(const Mapping& family, const ModelSizes
     SW_TRY(assembler.add_identity({*name, tensor.dtype, tensor.shape}, tensor));
   }
   std::vector<HfCopy> copies;
-  SW_TRY(add_copies_from_megatron(instances, index, wish, assembler, copies));
+  SW_TRY(add_copies_from_megatron(
+      instances, index, wish, wanted != nullptr ? wanted->left_out : NameSet(), assembler, copies));
   Correspondence result = std::move(assembler).take();
   result.copies = std::move(copies);
   if (wish != nullptr) {
-    NameSet made;
-    for (const MappedTensor& tensor : result.hf) made.insert(tensor.desc.name);
-    for (const HfCopy& copy : result.copies) made.insert(copy.desc.name);
-    SW_TRY(check_wanted(mapping, actual, *wish, made, result.ignored));
+    SW_TRY(check_wanted(mapping, actual, *wish, wanted->left_out, result));
     SW_TRY(check_wanted_shapes(result, *wish));
     restore_dtypes(result, *wish);
   }

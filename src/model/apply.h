@@ -35,6 +35,9 @@ struct FromHfOptions {
 /// The HF tensors that existed when a checkpoint was imported (`source_keys.json`).
 struct HfWanted {
   std::span<const TensorDesc> tensors;
+  /// Names that were left out since, where there was no place for what only Hugging Face stores
+  /// (`hf_extra.*`).
+  std::set<std::string, std::less<>> left_out = {};
 };
 
 /// What stands in a family's way, for who tries one after the other.

@@ -7,6 +7,7 @@ import pytest
 import torch
 
 import checkpoints
+import family_rounds
 import hf_models
 import test_families
 import test_families_omni
@@ -91,6 +92,7 @@ def test_idle_experts_are_kept(shardwright, tmp_path):
     write(tmp_path / "modules", "longcat_flash", "modules")
     flags = ("--to", "legacy", "--tp", 2, "--pp", 3, "--ep", 3, "--make-vocab-size-divisible-by", 1)
     shardwright("convert", tmp_path / "modules", tmp_path / "legacy", *flags)
+    family_rounds.as_it_was(shardwright, tmp_path / "legacy", checkpoints.load_hf(tmp_path / "modules"))
     config = ("--hf-config", tmp_path / "modules")
     shardwright("convert", tmp_path / "legacy", tmp_path / "back", "--to", "hf", *config)
     source = checkpoints.load_hf(tmp_path / "modules")

@@ -11,6 +11,7 @@ import transformers
 from safetensors.torch import save_file
 
 import checkpoints
+import family_rounds
 import hf_models
 import hf_sizes
 from hf_sizes import MOE_SIZES, SIZES
@@ -394,6 +395,7 @@ def test_through_legacy_with_a_config_alone(shardwright, tmp_path, models, name)
     flags = ("--to", "legacy", "--tp", 2, "--make-vocab-size-divisible-by", 1, "--mtp", "keep")
     done = shardwright("convert", hf, tmp_path / "legacy", *flags)
     (tmp_path / "config").mkdir()
+    family_rounds.as_it_was(shardwright, tmp_path / "legacy", source)
     shutil.copy(hf / "config.json", tmp_path / "config")
     config = ("--hf-config", tmp_path / "config")
     shardwright("convert", tmp_path / "legacy", tmp_path / "back", "--to", "hf", *config)

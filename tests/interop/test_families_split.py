@@ -317,6 +317,7 @@ def test_there_and_back(shardwright, tmp_path, model, imported):
 def test_through_legacy_with_a_config_alone(shardwright, tmp_path, model):
     hf, source = model
     shardwright("convert", hf, tmp_path / "legacy", "--to", "legacy", *LAYOUT)
+    family_rounds.as_it_was(shardwright, tmp_path / "legacy", source)
     (tmp_path / "config").mkdir()
     shutil.copy(hf / "config.json", tmp_path / "config")
     config = ("--hf-config", tmp_path / "config")

@@ -11,6 +11,7 @@ import transformers
 from safetensors.torch import save_file
 
 import checkpoints
+import family_rounds
 import hf_models
 import hf_sizes
 import test_families_hybrid
@@ -354,6 +355,7 @@ def test_there_and_back(shardwright, tmp_path, model):
 def test_through_legacy_with_a_config_alone(shardwright, tmp_path, model):
     _, source = model
     shardwright("convert", tmp_path / "hf", tmp_path / "legacy", "--to", "legacy", "--pp", 3)
+    family_rounds.as_it_was(shardwright, tmp_path / "legacy", source)
     (tmp_path / "config").mkdir()
     shutil.copy(tmp_path / "hf" / "config.json", tmp_path / "config")
     config = ("--hf-config", tmp_path / "config")

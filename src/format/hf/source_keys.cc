@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <iterator>
 #include <nlohmann/json.hpp>
 
@@ -12,6 +13,7 @@
 namespace shardwright {
 namespace {
 
+constexpr std::string_view kLeftOut = "left_out";
 constexpr std::string_view kSourceKeysSchema = "shardwright/source_keys/1";
 
 Result<TensorDesc> read_desc(const nlohmann::json& entry) {
@@ -92,6 +94,39 @@ Result<std::vector<TensorDesc>> read_source_keys(std::string_view json) {
     tensors.push_back(SW_TRY(read_desc(entry)));
   }
   return tensors;
+}
+
+Result<std::string> with_left_out(std::string json, const std::vector<std::string>& names) {
+  const auto known = SW_TRY(read_left_out(json));
+  if (known) {
+    if (names.empty()) return json;
+    nlohmann::ordered_json document = SW_TRY(parse_ordered_json(json, "hf/source_keys.json"));
+    for (const std::string& name : names) document[kLeftOut].push_back(name);
+    return document.dump(1) + "\n";
+  }
+  // As text: a document would take several times as much.
+  const std::size_t end = json.rfind('}');
+  if (end == std::string::npos) return json;
+  json.resize(json.find_last_not_of(" \n", end - 1) + 1);
+  json += fmt::format(",\n \"{}\": {}\n}}\n", kLeftOut, nlohmann::json(names).dump());
+  return json;
+}
+
+Result<std::optional<std::vector<std::string>>> read_left_out(std::string_view json) {
+  std::optional<std::vector<std::string>> names;
+  if (!json.contains(fmt::format("\"{}\"", kLeftOut))) return names;
+  const nlohmann::json document = SW_TRY(parse_json(json, "hf/source_keys.json"));
+  const auto found = document.is_object() ? document.find(kLeftOut) : document.end();
+  if (found == document.end()) return names;
+  const bool is_list = found->is_array() && std::ranges::all_of(*found, [](const auto& name) {
+                         return name.is_string();
+                       });
+  if (!is_list) {
+    return fail(Code::kJsonCorrupt, "hf/source_keys.json: {}: expected names of tensors", kLeftOut);
+  }
+  names.emplace();
+  for (const nlohmann::json& name : *found) names->push_back(name.get<std::string>());
+  return names;
 }
 
 Result<ReleasedQuantisation> read_recorded_quantisation(std::string_view json) {
