@@ -125,6 +125,12 @@ std::span<const Sentence> chinese_of_deepspeed() {
        "{}: 它由 {} 个流水线 stage 保存，但这里只有 {} 个 stage 的文件；请把其他 stage "
        "的也拷贝过来，"
        "或只保留同一次保存的文件"},
+      {"found no layer_{:02}-model_states.pt, whose {} the run lists; copy it too",
+       "没有 layer_{:02}-model_states.pt，而训练列出了其中的 {}；请把它也拷贝过来"},
+      {"no layer_NN-model_states.pt has NN = {}: these layers are taken for functions, which have "
+       "no "
+       "parameters",
+       "没有 NN = {} 的 layer_NN-model_states.pt：这些层视为没有参数的函数"},
       {"parameter {}: the optimizer has it, and no layer_NN-model_states.pt does; copy that file "
        "too",
        "参数 {}: 优化器中有它，但没有哪个 layer_NN-model_states.pt 含有它；请把那个文件也拷贝过来"},

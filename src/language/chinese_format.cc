@@ -214,6 +214,8 @@ std::span<const Sentence> chinese_of_format() {
       {"hf/source_keys.json: expected schema {}", "hf/source_keys.json: schema 应为 {}"},
       {"hf/source_keys.json: expected a quantisation with a config and names of tensors",
        "hf/source_keys.json: 应为含 config 和张量名的 quantisation"},
+      {"hf/source_keys.json: {}: expected names of tensors",
+       "hf/source_keys.json: {}: 应为张量的名字"},
       {"hf/source_keys.json: expected a mapping with a family and files",
        "hf/source_keys.json: 应为含 family 和文件的 mapping"},
       {"hf/source_keys.json: expected mapping files with a name and a text",

@@ -15,6 +15,9 @@ bool has_head_name(std::string_view name) {
   for (std::string_view rest = name; !rest.empty();) {
     if (is_in_head(rest)) return true;
     const std::size_t dot = rest.find('.');
+    // In a layer a linear may be called so: `layers.2.mlp.router.classifier` of LongCat-Flash.
+    const std::string_view word = rest.substr(0, dot);
+    if (std::ranges::all_of(word, [](char c) { return c >= '0' && c <= '9'; })) return false;
     rest = dot == std::string_view::npos ? std::string_view() : rest.substr(dot + 1);
   }
   return false;

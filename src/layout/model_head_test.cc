@@ -94,6 +94,8 @@ TEST(OutputHeads, AreNoTowers) {
   EXPECT_EQ(tower_of("v_head.summary.weight"), "");
   EXPECT_TRUE(has_head_name("language_model.score.weight"));
   EXPECT_FALSE(has_head_name("language_model.scores.weight"));
+  EXPECT_FALSE(has_head_name("model.layers.2.mlp.router.classifier.weight"));
+  EXPECT_TRUE(has_head_name("v_head.0.weight"));
   EXPECT_FALSE(is_in_head("language_model.score.weight"));
 }
 

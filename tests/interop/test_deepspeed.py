@@ -381,6 +381,8 @@ def test_stages_without_zero_have_their_weights_in_layers(shardwright, pipelines
     run = tmp_path / "run"
     shutil.copytree(folder / "run", run)
     next(run.glob("*/layer_03-model_states.pt")).unlink()
+    for file in run.glob("*/mp_rank_*_model_states.pt"):
+        change(file, lambda state: state.update(buffer_names=[]))
     refused(shardwright, run, tmp_path, "parameter 3.", "layer_NN-model_states.pt", to="safetensors")
 
 
@@ -392,6 +394,27 @@ def test_a_stage_that_is_not_there(shardwright, pipelines, tmp_path):
     refused(shardwright, run, tmp_path, "*_optim_states.pt", "mp_rank_01", to="dcp")
     (data / "mp_rank_01_model_states.pt").unlink()
     refused(shardwright, run, tmp_path, "2 pipeline stages", "files of 1 are here", to="dcp")
+
+
+@pytest.mark.parametrize("layer, word", [(1, "1.seen"), (2, "2.")])
+def test_a_layer_that_is_not_there(shardwright, pipelines, tmp_path, layer, word):
+    run = tmp_path / "run"
+    shutil.copytree(pipelines(2, stages=2, zero=1, tied=True) / "run", run)
+    next(run.glob(f"*/layer_{layer:02}-model_states.pt")).unlink()
+    refused(shardwright, run, tmp_path, f"found no layer_{layer:02}-model_states.pt", word, to="dcp")
+
+
+def test_gaps_between_layers_are_told(shardwright, pipelines, tmp_path):
+    run = tmp_path / "run"
+    shutil.copytree(pipelines(2, stages=2, zero=0, tied=True) / "run", run)
+    file = next(run.glob("*/layer_04-model_states.pt"))
+    for name in run.glob("*/*optim_states.pt"):
+        name.unlink()
+    for name in run.glob("*/mp_rank_*_model_states.pt"):
+        change(name, lambda state: state.update(buffer_names=[]))
+    file.rename(file.with_name("layer_07-model_states.pt"))
+    told = shardwright("convert", run, tmp_path / "out", "--to", "safetensors").stderr
+    assert "NN = 4, 5, 6: these layers are taken for functions" in told
 
 
 def test_stages_of_two_saves(shardwright, pipelines, tmp_path):

@@ -20,6 +20,8 @@
 namespace shardwright {
 namespace {
 
+constexpr std::size_t kMostGaps = 1000;
+
 // A file of a layer that no tensor-parallel ranks cut.
 struct LayerFile {
   std::int64_t layer = 0;
@@ -136,8 +138,50 @@ class ZeroReader {
     });
   }
 
-  // Where the optimizer is not read, it still says what was trained.
+  // The files' own lists say which layers there were. Where the optimizer is not read, it still
+  // says what was trained.
   Status check_layers() {
+    if (layers_.empty()) return {};
+    for (const ZeroStage& stage : stages_) {
+      for (const std::string& name : stage.model().buffers) SW_TRY(check_layer_of(name));
+      for (const ZeroGroup& group : stage.model().groups) {
+        for (const ZeroParameter& parameter : group) SW_TRY(check_layer_of(parameter.name));
+      }
+    }
+    tell_gaps();
+    return check_unread();
+  }
+
+  // A pipeline's list may have functions in it, which have no files.
+  void tell_gaps() {
+    std::vector<std::int64_t> there;
+    for (const LayerFile& layer : layers_) there.push_back(layer.layer);
+    std::ranges::sort(there);
+    std::vector<std::string> gaps;
+    for (std::size_t i = 1; i < there.size(); ++i) {
+      for (std::int64_t gap = there[i - 1] + 1; gap < there[i]; ++gap) {
+        if (gaps.size() < kMostGaps) gaps.push_back(std::to_string(gap));
+      }
+    }
+    if (gaps.empty()) return;
+    checkpoint_.notes.push_back(
+        translated("no layer_NN-model_states.pt has NN = {}: these layers are taken for functions, "
+                   "which have no parameters",
+                   name_list(gaps)));
+  }
+
+  // `3.weight` is of layer 3.
+  Status check_layer_of(std::string_view name) const {
+    std::string_view rest = name;
+    const std::optional<std::int64_t> layer = take_number(rest);
+    if (!layer || !rest.starts_with('.')) return {};
+    if (std::ranges::find(layers_, *layer, &LayerFile::layer) != layers_.end()) return {};
+    return fail(Code::kZeroLayout,
+                "found no layer_{:02}-model_states.pt, whose {} the run lists; copy it too", *layer,
+                printable(name));
+  }
+
+  Status check_unread() {
     for (const ZeroStage& stage : stages_) {
       for (const std::string& name : stage.unread_parameters()) {
         if (model_.has(name) || in_layers_.contains(name_in_layer(name))) continue;
