@@ -91,19 +91,43 @@ bool is_gated_first(const TensorDesc& tensor, const ByName& by_name) {
   return is_gated(tensor.shape[0], extent(found->second, found->second->shape.size() - 1));
 }
 
+// `decoder.layers.3` of a name in that layer.
+std::string_view layer_of(std::string_view name) {
+  constexpr std::string_view kLayers = ".layers.";
+  const std::size_t at = name.find(kLayers);
+  if (at == std::string_view::npos) return {};
+  return name.substr(0, name.find('.', at + kLayers.size()));
+}
+
+// Those whose norms are modules of their own in every spec: the layers of Gemma 4 and of InternViT,
+// which scale what they add.
+std::unordered_set<std::string_view> layers_with_own_norms(std::span<const TensorDesc> tensors) {
+  std::unordered_set<std::string_view> layers;
+  for (const TensorDesc& tensor : tensors) {
+    const std::string_view name = tensor.name;
+    for (const std::string_view scale : {".layer_scalar", ".ls1"}) {
+      if (ends_with(name, scale)) layers.insert(name.substr(0, name.size() - scale.size()));
+    }
+  }
+  return layers;
+}
+
 class Splitter {
  public:
   Splitter(std::span<const TensorDesc> tensors, const LegacyStage& stage)
       : tensors_(tensors), stage_(stage), modules_(legacy_modules(tensors)), gated_(tensors) {
     for (const TensorDesc& tensor : tensors) by_name_.emplace(tensor.name, &tensor);
+    own_norms_ = layers_with_own_norms(tensors);
   }
 
   Result<std::vector<LegacyPart>> split(const TensorDesc& tensor) const {
     if (ends_with(tensor.name, ".experts.weight1") || ends_with(tensor.name, ".experts.weight2")) {
       return split_grouped(tensor);
     }
+    const bool has_plain_norms =
+        modules_.plain_norms && !own_norms_.contains(layer_of(tensor.name));
     CanonicalName canonical =
-        canonical_from_legacy(tensor.name, stage_.first_layers, modules_.plain_norms);
+        canonical_from_legacy(tensor.name, stage_.first_layers, has_plain_norms);
     if (stage_.output_is_embedding && ends_with(canonical.name, "output_layer.weight") &&
         !stage_.heads.has(tensor)) {
       const std::size_t at = canonical.name.rfind("output_layer.weight");
@@ -327,6 +351,7 @@ class Splitter {
   std::span<const TensorDesc> tensors_;
   const LegacyStage& stage_;
   LegacyModules modules_;
+  std::unordered_set<std::string_view> own_norms_;  // layers
   GatedFirsts gated_;
   ByName by_name_;
 };
@@ -339,13 +364,11 @@ LegacyModules legacy_modules(std::span<const TensorDesc> tensors) {
   constexpr std::string_view kLinear = ".self_attention.linear_qkv.weight";
   std::unordered_set<std::string_view> normed;  // layers
   std::unordered_set<std::string_view> plain;
-  constexpr std::string_view kScalar = ".layer_scalar";
-  std::unordered_set<std::string_view> scaled;  // Gemma 4's layers keep the names of their norms
+  const std::unordered_set<std::string_view> scaled = layers_with_own_norms(tensors);
   VersionedNames versioned;
   for (const TensorDesc& tensor : tensors) {
     const std::string_view name = tensor.name;
     if (ends_with(name, kNorm)) normed.insert(name.substr(0, name.size() - kNorm.size()));
-    if (ends_with(name, kScalar)) scaled.insert(name.substr(0, name.size() - kScalar.size()));
     if (ends_with(name, kLinear)) plain.insert(name.substr(0, name.size() - kLinear.size()));
     if (name.find(".experts.local_experts.") != std::string_view::npos) {
       modules.grouped_experts = false;

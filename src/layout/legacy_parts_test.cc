@@ -460,6 +460,23 @@ TEST(LegacyModules, OfAStageWithoutAttentionAreToldByItsMlps) {
   EXPECT_TRUE(legacy_modules(tensors).plain_norms);
 }
 
+// InternViT's norms are modules of their own in every spec; a language model's beside it is not.
+TEST(LegacyModules, OfATowerWithScaledLayersKeepTheirNorms) {
+  const std::string tower = "vision_model.decoder.layers.0.";
+  const std::string language = "decoder.layers.0.";
+  std::vector<TensorDesc> tensors = {tensor(tower + "ls1", {4}),
+                                     tensor(tower + "input_layernorm.weight", {4}),
+                                     tensor(tower + "self_attention.linear_qkv.weight", {12, 4})};
+  EXPECT_FALSE(legacy_modules(tensors).plain_norms);
+  tensors.push_back(tensor(language + "input_layernorm.weight", {4}));
+  tensors.push_back(tensor(language + "self_attention.linear_qkv.weight", {12, 4}));
+  EXPECT_TRUE(legacy_modules(tensors).plain_norms);
+  const LegacyStage stage{{1, 1, 1, 1, 1}, {}, {0}, 0, false};
+  const auto parts = legacy_parts(tensors, stage).value();
+  EXPECT_EQ(parts[1][0].canonical.name, tower + "input_layernorm.weight");
+  EXPECT_EQ(parts[3][0].canonical.name, language + "self_attention.linear_qkv.layer_norm_weight");
+}
+
 TEST(LegacyAxes, AreNotGuessedWhereNothingTells) {
   const LegacyAxesEvidence open = two_numbers({"adapter.weight"}, {"adapter.weight"});
   const auto axes = settle_legacy_axes(open);
