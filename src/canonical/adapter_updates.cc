@@ -136,13 +136,28 @@ class Matching {
                   "AutoModelForTokenClassification of transformers) and give that folder",
                   adapter_.path, printable(own(saved.tensor).name));
     }
-    const TensorDesc* const model = SW_TRY(find(name, saved.tensor));
+    if (saved.is_under_rows && is_said_of_embedding(name, adapter_.saved)) return {};
+    const TensorDesc* const model =
+        SW_TRY(saved.is_under_rows ? known(name, saved.tensor) : find(name, saved.tensor));
     if (!(own(saved.tensor).shape == model->shape)) {
       return wrong_shape(saved.tensor, name, *model);
     }
-    result_.saved.push_back({name, saved.tensor});
+    result_.saved.push_back({name, saved.tensor, saved.is_under_rows});
+    if (saved.is_under_rows && is_tied(name) && tied_->is_stored) {
+      result_.saved.push_back({tied_->head, saved.tensor, true});
+    }
     return {};
   }
+
+  // Of a head that is the embedding, which `said` speaks of too.
+  [[nodiscard]] bool is_said_of_embedding(std::string_view name, const auto& said) const {
+    if (!tied_ || name != tied_->head) return false;
+    return std::ranges::any_of(
+        said, [&](const auto& other) { return in_base(weight_of(other)) == tied_->embedding; });
+  }
+
+  static std::string weight_of(const SavedTensor& saved) { return saved.name; }
+  static std::string weight_of(const TokenRows& rows) { return rows.module + ".weight"; }
 
   // Trainers list modules that their model has not; of those that it has all was trained. What head
   // and embedding share may be saved once.
@@ -167,9 +182,10 @@ class Matching {
                 adapter_.path, kPeftWeightsFile, name_list(missing), kPeftConfigFile);
   }
 
-  // PEFT trains head and embedding alike where they are one.
+  // PEFT trains head and embedding alike where they are one, and may save the rows twice.
   Status add_rows(const TokenRows& rows) {
-    const std::string name = in_base(rows.module + ".weight");
+    const std::string name = in_base(weight_of(rows));
+    if (is_said_of_embedding(name, adapter_.rows)) return {};
     const TensorDesc* const model = SW_TRY(known(name, rows.tensor));
     if (model->shape.size() != 2 || model->shape[1] != own(rows.tensor).shape[1]) {
       return wrong_shape(rows.tensor, name, *model);
@@ -209,7 +225,7 @@ class Matching {
     for (const TrainedTokens& trained : adapter_.config.trained_tokens) {
       const bool is_found = std::ranges::any_of(adapter_.rows, [&](const TokenRows& rows) {
         return adapter_.config.tokens_of(rows.module) == &trained.tokens ||
-               (is_tied(in_base(rows.module + ".weight")) && rows.tokens == trained.tokens);
+               (is_tied(in_base(weight_of(rows))) && rows.tokens == trained.tokens);
       });
       if (is_found) continue;
       return fail(Code::kUnmatchedSource,

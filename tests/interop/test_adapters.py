@@ -256,6 +256,28 @@ def test_trained_tokens_are_rounded_once(llama, tmp_path, shardwright):
     assert torch.equal(tensors_of(tmp_path / "back")[table], expected)
 
 
+@pytest.mark.parametrize("tied", [False, True])
+def test_trained_tokens_of_a_resized_vocabulary(tied, tmp_path, shardwright):
+    """PEFT saves what the rows are put into too, and of tied models all of it twice."""
+    hf_models.create(tmp_path / "base", "llama", **{**LLAMA, "tie_word_embeddings": tied})
+    model = load(tmp_path / "base")
+    model.resize_token_embeddings(520)
+    model.save_pretrained(tmp_path / "resized")
+    model = load(tmp_path / "base")
+    model.resize_token_embeddings(520)
+    model.load_state_dict(load(tmp_path / "resized").state_dict())
+    adapt(model, tmp_path / "adapter", target_modules=["q_proj"], trainable_token_indices=[515, 3])
+    stored = load_file(tmp_path / "adapter" / "adapter_model.safetensors")
+    assert "base_model.model.model.embed_tokens.token_adapter.base_layer.weight" in stored
+    assert ("base_model.model.lm_head.token_adapter.base_layer.weight" in stored) == tied
+    told = shardwright("merge-adapter", tmp_path / "resized", tmp_path / "adapter", tmp_path / "out").stderr
+    assert "tie_word_embeddings" not in told
+    expected = by_peft(tmp_path / "resized", tmp_path / "adapter")
+    if tied:
+        assert expected.pop("lm_head.weight").equal(expected["model.embed_tokens.weight"])
+    assert difference(tensors_of(tmp_path / "out"), expected) < 1e-6
+
+
 @pytest.mark.parametrize("case", ["too few rows", "no row", "another way", "unlisted", "lost", "twice"])
 def test_trained_tokens_that_do_not_fit(case, llama, tmp_path, shardwright):
     adapter, base = tmp_path / "adapter", llama

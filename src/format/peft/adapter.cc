@@ -38,6 +38,7 @@ enum class AdapterRole : std::uint8_t {
 struct AdapterPart {
   AdapterRole role = AdapterRole::kSaved;
   std::string target;  // of kSaved the tensor, else the module
+  bool is_under_rows = false;
 };
 
 std::string joined_words(const std::vector<std::string_view>& words) {
@@ -85,6 +86,7 @@ std::optional<AdapterPart> adapter_part_of(std::string_view name) {
   }
   const auto original = std::ranges::find(words, "original_module");
   if (words.size() < 2 || original != words.end()) return std::nullopt;
+  bool is_under_rows = false;
   const auto saved = std::ranges::find(words, "modules_to_save");
   if (saved != words.end()) {
     // With the adapter's name behind it.
@@ -92,9 +94,11 @@ std::optional<AdapterPart> adapter_part_of(std::string_view name) {
     words.erase(saved, saved + 2);
   } else if (words[words.size() - 2] == "base_layer") {
     words.erase(words.end() - 2);
+    is_under_rows = words.size() > 2 && words[words.size() - 2] == "token_adapter";
+    if (is_under_rows) words.erase(words.end() - 2);
   }
   if (words.size() < 2) return std::nullopt;
-  return AdapterPart{AdapterRole::kSaved, joined_words(words)};
+  return AdapterPart{AdapterRole::kSaved, joined_words(words), is_under_rows};
 }
 
 // As their ends are called in the models that PEFT saves them of without being asked.
@@ -216,7 +220,7 @@ class AdapterOpening {
         continue;
       }
       if (part->role == AdapterRole::kSaved) {
-        adapter_.saved.push_back({part->target, i});
+        adapter_.saved.push_back({part->target, i, part->is_under_rows});
         continue;
       }
       if (part->role == AdapterRole::kTokenRows) {

@@ -46,6 +46,8 @@ struct LoraParameter {
 struct SavedTensor {
   std::string name;  ///< in the base model
   std::uint32_t tensor = 0;
+  /// Of a resized embedding or head that has trained rows besides: what they are put into.
+  bool is_under_rows = false;
 };
 
 /// Rows of an embedding or a head that an adapter has new ones for.
