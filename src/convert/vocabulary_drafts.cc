@@ -7,6 +7,7 @@
 
 #include "base/fail.h"
 #include "base/text.h"
+#include "canonical/tied_head.h"
 #include "compare/tensor_values.h"
 #include "convert/more_sources.h"
 #include "io/memory_directory.h"
@@ -28,6 +29,13 @@ class Extending {
                   "added, never taken away",
                   wanted_, rows_);
     }
+    // A tied model's files may have a head of their own, which no rule takes for a table.
+    const std::vector<std::string> heads =
+        output_layer_names(descs_of(std::span<const DraftTensor>(drafting_.parts.tensors)));
+    const auto is_head = [&](const DraftTensor& tensor) {
+      return std::ranges::find(heads, tensor.desc.name) != heads.end() &&
+             !tensor.desc.shape.empty() && tensor.desc.shape[0] == rows_;
+    };
     std::vector<DraftTensor*> tables;
     for (DraftTensor& tensor : drafting_.parts.tensors) {
       if (is_optimizer_name(tensor.desc.name)) {
@@ -35,7 +43,7 @@ class Extending {
                     "{}: its optimizer has no states of new rows; --optimizer drop leaves all out",
                     drafting_.request().input);
       }
-      if (is_table(tensor)) {
+      if (is_table(tensor) || is_head(tensor)) {
         tables.push_back(&tensor);
         continue;
       }

@@ -53,6 +53,25 @@ def test_hugging_face_to_hugging_face(llama, tmp_path, shardwright):
     assert loaded.get_input_embeddings().weight.shape[0] == ROWS
 
 
+def test_a_tied_models_head_of_its_own(tmp_path, shardwright):
+    """transformers takes it for what it is, where its values are others than the embedding's."""
+    hf_models.create(tmp_path / "made", "llama", torch.bfloat16, tie_word_embeddings=True, **SIZES)
+    base = tmp_path / "base"
+    base.mkdir()
+    shutil.copy(tmp_path / "made" / "config.json", base)
+    model = tensors_of(tmp_path / "made")
+    model[HEAD] = model[EMBEDDING] * 2
+    save_file(model, base / "model.safetensors", metadata={"format": "pt"})
+    grow = ("--extend-vocab", ROWS)
+    shardwright("convert", base, tmp_path / "out", "--to", "hf", *grow)
+    assert_extended(tensors_of(tmp_path / "out"), model)
+    loaded = transformers.AutoModelForCausalLM.from_pretrained(tmp_path / "out")
+    assert loaded.lm_head.weight.shape[0] == ROWS
+    shardwright("convert", base, tmp_path / "megatron", "--to", "torch_dist", *grow)
+    shardwright("convert", tmp_path / "megatron", tmp_path / "back", "--to", "hf")
+    assert_extended(tensors_of(tmp_path / "back"), model)
+
+
 # 513 rows are padded to 768: rows behind the new ones are zero, and are no part of the model.
 def test_to_megatron_within_and_back(llama, tmp_path, shardwright):
     pad = ["--tp", 2, "--make-vocab-size-divisible-by", 128]
