@@ -64,8 +64,8 @@ struct Correspondence {
   /// HF names that are not carried: the mapping drops them on purpose, or (towards HF) they existed
   /// once and belong to layers that the Megatron checkpoint does not have.
   std::vector<std::string> ignored;
-  /// Towards HF: names that existed once and that only HF stores, which this checkpoint has no place
-  /// for.
+  /// Towards HF: names that existed once and that only HF stores, which this checkpoint has no
+  /// place for.
   std::vector<std::string> lacking;
 };
 
