@@ -174,10 +174,10 @@ Status add_copies_from_megatron(const std::vector<CopyInstance>& instances,
       SW_TRY(assembler.add_identity(desc, *extra));
       continue;
     }
-    // What was left out had other values than its original.
-    const bool is_emitted = wanted != nullptr
-                                ? wanted->contains(copy.hf) && !left_out.contains(copy.hf)
-                                : copy.rule->emitted_by_default;
+    // What was left out had other values than its original: those come only where a model has to
+    // have some.
+    const bool is_known = wanted != nullptr && !left_out.contains(copy.hf);
+    const bool is_emitted = is_known ? wanted->contains(copy.hf) : copy.rule->emitted_by_default;
     const auto original = by_name.stored_original(
         copy, [&](const std::string& name) { return assembler.find_hf(name) != nullptr; });
     if (!is_emitted || !original) continue;
