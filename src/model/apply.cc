@@ -194,7 +194,10 @@ Status check_wanted(const Mapping& mapping, const ModelSizes& sizes, const Tenso
                     const NameSet& left_out, Correspondence& result) {
   NameSet made;
   for (const MappedTensor& tensor : result.hf) made.insert(tensor.desc.name);
-  for (const HfCopy& copy : result.copies) made.insert(copy.desc.name);
+  for (const HfCopy& copy : result.copies) {
+    made.insert(copy.desc.name);
+    if (left_out.contains(copy.desc.name)) result.lacking.push_back(copy.desc.name);
+  }
   const ModelSizes then = SW_TRY(observe_sizes(mapping, sizes, Side::kHf, wanted));
   const HfClaims before = SW_TRY(claim_hf(mapping, then, wanted));
   const HfClaims now = SW_TRY(claim_hf(mapping, sizes, wanted));
