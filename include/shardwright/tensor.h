@@ -103,8 +103,8 @@ class Dims {
 [[nodiscard]] Result<std::int64_t> byte_count(const Dims& shape, DType dtype);
 /// Strides in elements of a dense row-major tensor.
 [[nodiscard]] Dims row_major_strides(const Dims& shape);
-/// Strides in elements as strides in bytes. Those of a stored tensor are checked before they come
-/// here: nothing is, against overflow.
+/// Strides in elements as strides in bytes. REQUIRES: these fit int64; a reader checks what a file
+/// says.
 [[nodiscard]] Dims byte_strides(Dims strides, std::int64_t element_bytes);
 
 /// A half-open region of a tensor: [origin, origin + shape) on every axis.

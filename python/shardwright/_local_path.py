@@ -15,7 +15,7 @@ def local_path(path):
     if _ADDRESS.match(text):
         raise make(
             "SW0900",
-            f"{text}: found an address, expected a folder on this machine; shardwright.convert "
-            "writes what lies there to s3://",
+            f"{text}: found an address, expected a folder on this machine; save into one, which "
+            "shardwright.convert then writes to s3://",
         )
     return pathlib.Path(text)

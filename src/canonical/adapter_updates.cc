@@ -136,7 +136,10 @@ class Matching {
                   "AutoModelForTokenClassification of transformers) and give that folder",
                   adapter_.path, printable(own(saved.tensor).name));
     }
-    if (saved.is_under_rows && is_said_of_embedding(name, adapter_.saved)) return {};
+    const auto is_alike = [&](const SavedTensor& other) {
+      return other.is_under_rows && own(other.tensor).shape == own(saved.tensor).shape;
+    };
+    if (saved.is_under_rows && is_said_of_embedding(name, adapter_.saved, is_alike)) return {};
     const TensorDesc* const model =
         SW_TRY(saved.is_under_rows ? known(name, saved.tensor) : find(name, saved.tensor));
     if (!(own(saved.tensor).shape == model->shape)) {
@@ -149,11 +152,13 @@ class Matching {
     return {};
   }
 
-  // Of a head that is the embedding, which `said` speaks of too.
-  [[nodiscard]] bool is_said_of_embedding(std::string_view name, const auto& said) const {
+  // Of a head that is the embedding, of which something alike says the same.
+  [[nodiscard]] bool is_said_of_embedding(std::string_view name, const auto& said,
+                                          const auto& is_alike) const {
     if (!tied_ || name != tied_->head) return false;
-    return std::ranges::any_of(
-        said, [&](const auto& other) { return in_base(weight_of(other)) == tied_->embedding; });
+    return std::ranges::any_of(said, [&](const auto& other) {
+      return in_base(weight_of(other)) == tied_->embedding && is_alike(other);
+    });
   }
 
   static std::string weight_of(const SavedTensor& saved) { return saved.name; }
@@ -185,7 +190,8 @@ class Matching {
   // PEFT trains head and embedding alike where they are one, and may save the rows twice.
   Status add_rows(const TokenRows& rows) {
     const std::string name = in_base(weight_of(rows));
-    if (is_said_of_embedding(name, adapter_.rows)) return {};
+    const auto same_tokens = [&](const TokenRows& other) { return other.tokens == rows.tokens; };
+    if (is_said_of_embedding(name, adapter_.rows, same_tokens)) return {};
     const TensorDesc* const model = SW_TRY(known(name, rows.tensor));
     if (model->shape.size() != 2 || model->shape[1] != own(rows.tensor).shape[1]) {
       return wrong_shape(rows.tensor, name, *model);

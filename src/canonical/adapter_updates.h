@@ -37,7 +37,7 @@ struct RowUpdate {
 struct AdapterUpdates {
   std::vector<ModelUpdate> updates;  ///< after `saved`, where both speak of a tensor
   std::vector<SavedTensor> saved;    ///< tensors that become the adapter's
-  std::vector<RowUpdate> rows;       ///< of tensors that neither of them speaks of
+  std::vector<RowUpdate> rows;       ///< put into the base's tensor, or what `saved` made of it
   /// Of a classifier's head that the base lacks: each is the weight or the bias of one linear,
   /// which comes in its output layer's place.
   std::vector<SavedTensor> head;

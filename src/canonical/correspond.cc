@@ -44,11 +44,11 @@ Result<Correspondence> correspond_from_hf(const ModelFacts& facts, const ModelTe
 Result<WantedKeys> wanted_keys(const Checkpoint& source) {
   WantedKeys keys;
   if (source.source_keys.empty()) return keys;
-  const auto left_out = SW_TRY(read_left_out(source.source_keys));
+  SourceKeys told = SW_TRY(read_source_keys(source.source_keys));
   // Without a place for extras and a list of them nobody knows which are missing.
-  if (!left_out && !source.location.traits.holds_extras) return keys;
-  keys.tensors = SW_TRY(read_source_keys(source.source_keys));
-  if (left_out) keys.left_out.insert(left_out->begin(), left_out->end());
+  if (!told.left_out && !source.location.traits.holds_extras) return keys;
+  keys.tensors = std::move(told.tensors);
+  if (told.left_out) keys.left_out.insert(told.left_out->begin(), told.left_out->end());
   return keys;
 }
 

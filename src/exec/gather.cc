@@ -7,6 +7,7 @@
 #include "base/checked.h"
 #include "exec/dequantise_region.h"
 #include "exec/low_rank_region.h"
+#include "exec/tile_reader.h"
 
 namespace shardwright {
 namespace {
@@ -140,8 +141,8 @@ Status Gather::read_updated(const SourcePiece& piece, const Conversion& conversi
       SW_TRY(read_factor(matrix.left(row, height), {rank, 1}, left));
       const Box block = matrix.block(row, column);
       values.resize(static_cast<std::size_t>(block.volume()));
-      const TilePart dense{block, reinterpret_cast<std::byte*>(values.data()),
-                           byte_strides(row_major_strides(block.shape), sizeof(float))};
+      const TilePart dense =
+          dense_part(block, reinterpret_cast<std::byte*>(values.data()), sizeof(float));
       SW_TRY(read_region(piece, block, {piece.dtype, DType::kF32, 0.0}, std::span(&dense, 1)));
       matrix.apply(block, left, right, values);
       for (const TilePart& part : parts) {

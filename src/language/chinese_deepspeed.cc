@@ -125,6 +125,10 @@ std::span<const Sentence> chinese_of_deepspeed() {
        "{}: 它由 {} 个流水线 stage 保存，但这里只有 {} 个 stage 的文件；请把其他 stage "
        "的也拷贝过来，"
        "或只保留同一次保存的文件"},
+      {"found both {} and {}, of one layer; keep the files of one save",
+       "同时有 {} 和 {}，属于同一层；请只保留同一次保存的文件"},
+      {"{}: it names parameters without their shapes, and the optimizer's state is left out",
+       "{}: 它列出参数但没有形状，优化器状态不写出"},
       {"found no layer_{:02}-model_states.pt, whose {} the run lists; copy it too",
        "没有 layer_{:02}-model_states.pt，而训练列出了其中的 {}；请把它也拷贝过来"},
       {"no layer_NN-model_states.pt has NN = {}: these layers are taken for functions, which have "

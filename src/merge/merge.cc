@@ -43,7 +43,7 @@ Result<ConfigSource> open_config(const std::string& path) {
   source.text = SW_TRY(read_named_config(**folder));
   if ((*folder)->exists(kSourceKeysFile)) {
     const std::string keys = SW_TRY(read_whole(**folder, kSourceKeysFile, kMostConfigBytes));
-    source.keys = SW_TRY(read_source_keys(keys));
+    source.keys = SW_TRY(read_source_keys(keys)).tensors;
   }
   return source;
 }

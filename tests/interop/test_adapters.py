@@ -212,6 +212,15 @@ class Tree(torch.nn.Module):
             at.add_module(path[-1], linear)
 
 
+def resized(folder, **settings):
+    """A model with a longer vocabulary, which PEFT sees by the base that it was; it is in resized/."""
+    hf_models.create(folder / "base", "llama", **{**LLAMA, **settings})
+    model = load(folder / "base")
+    model.resize_token_embeddings(520)
+    model.save_pretrained(folder / "resized")
+    return model
+
+
 @pytest.mark.parametrize("both", [False, True])
 def test_trained_tokens_of_tied_models(both, tmp_path, shardwright):
     base, adapter, tokens = tmp_path / "base", tmp_path / "adapter", [5, 200, 6]
@@ -259,13 +268,7 @@ def test_trained_tokens_are_rounded_once(llama, tmp_path, shardwright):
 @pytest.mark.parametrize("tied", [False, True])
 def test_trained_tokens_of_a_resized_vocabulary(tied, tmp_path, shardwright):
     """PEFT saves what the rows are put into too, and of tied models all of it twice."""
-    hf_models.create(tmp_path / "base", "llama", **{**LLAMA, "tie_word_embeddings": tied})
-    model = load(tmp_path / "base")
-    model.resize_token_embeddings(520)
-    model.save_pretrained(tmp_path / "resized")
-    model = load(tmp_path / "base")
-    model.resize_token_embeddings(520)
-    model.load_state_dict(load(tmp_path / "resized").state_dict())
+    model = resized(tmp_path, tie_word_embeddings=tied)
     adapt(model, tmp_path / "adapter", target_modules=["q_proj"], trainable_token_indices=[515, 3])
     stored = load_file(tmp_path / "adapter" / "adapter_model.safetensors")
     assert "base_model.model.model.embed_tokens.token_adapter.base_layer.weight" in stored
@@ -276,6 +279,19 @@ def test_trained_tokens_of_a_resized_vocabulary(tied, tmp_path, shardwright):
     if tied:
         assert expected.pop("lm_head.weight").equal(expected["model.embed_tokens.weight"])
     assert difference(tensors_of(tmp_path / "out"), expected) < 1e-6
+
+
+def test_a_tied_heads_rows_of_other_tokens(tmp_path, shardwright):
+    adapter = tmp_path / "adapter"
+    adapt(resized(tmp_path, tie_word_embeddings=True), adapter, target_modules=["q_proj"],
+          trainable_token_indices=[515, 3])  # fmt: skip
+    config = json.loads((adapter / "adapter_config.json").read_text())
+    config["trainable_token_indices"] = {"embed_tokens": [515, 3], "lm_head": [515, 4]}
+    (adapter / "adapter_config.json").write_text(json.dumps(config))
+    done = shardwright("merge-adapter", tmp_path / "resized", adapter, tmp_path / "out", expect=2)
+    assert "token_adapter.trainable_tokens_delta" in done.stderr
+    assert "the adapter changes model.embed_tokens.weight, or what is tied to it, in another way too" in done.stderr
+    assert not (tmp_path / "out").exists()
 
 
 @pytest.mark.parametrize("case", ["too few rows", "no row", "another way", "unlisted", "lost", "twice"])
@@ -317,13 +333,7 @@ def test_trained_tokens_that_do_not_fit(case, llama, tmp_path, shardwright):
 # Experts that are linears, as they were before transformers 5 and as their files still have them.
 def test_a_vocabulary_that_was_resized(tmp_path, shardwright):
     """PEFT saves its embedding and head three times then, by the names in its wrapper too."""
-    hf_models.create(tmp_path / "base", "llama", **LLAMA)
-    model = load(tmp_path / "base")
-    model.resize_token_embeddings(520)
-    model.save_pretrained(tmp_path / "resized")
-    model = load(tmp_path / "base")
-    model.resize_token_embeddings(520)
-    model.load_state_dict(load(tmp_path / "resized").state_dict())
+    model = resized(tmp_path)
     adapt(model, tmp_path / "adapter", target_modules=["q_proj"], modules_to_save=["embed_tokens", "lm_head"])
     stored = load_file(tmp_path / "adapter" / "adapter_model.safetensors")
     assert "base_model.model.lm_head.original_module.weight" in stored

@@ -413,8 +413,24 @@ def test_gaps_between_layers_are_told(shardwright, pipelines, tmp_path):
     for name in run.glob("*/mp_rank_*_model_states.pt"):
         change(name, lambda state: state.update(buffer_names=[]))
     file.rename(file.with_name("layer_07-model_states.pt"))
-    told = shardwright("convert", run, tmp_path / "out", "--to", "safetensors").stderr
-    assert "NN = 4, 5, 6: these layers are taken for functions" in told
+    told = shardwright("convert", run, tmp_path / "made", "--to", "safetensors").stderr
+    assert "NN = 4-6: these layers are taken for functions" in told
+    shutil.copy(file.with_name("layer_07-model_states.pt"), file.with_name("layer_9223372036854775807-model_states.pt"))
+    told = shardwright("convert", run, tmp_path / "far", "--to", "safetensors").stderr
+    assert "NN = 4-6, 8-9223372036854775806: these" in told
+    shutil.copy(file.with_name("layer_07-model_states.pt"), file.with_name("layer_7-model_states.pt"))
+    refused(shardwright, run, tmp_path, "layer_7-model_states.pt", "of one layer", to="safetensors")
+
+
+def test_an_optimizer_without_shapes_is_told_of(shardwright, pipelines, tmp_path):
+    run = tmp_path / "run"
+    shutil.copytree(pipelines(2, stages=2, zero=0, tied=True) / "run", run)
+    for name in run.glob("*/mp_rank_*_model_states.pt"):
+        change(name, lambda state: state.update(optimizer=None))
+    told = shardwright("convert", run, tmp_path / "made", "--to", "safetensors").stderr
+    assert "_optim_states.pt: it names parameters without their shapes" in told
+    refused(shardwright, run, tmp_path, "_optim_states.pt", to="dcp", more=["--optimizer", "keep"],
+            code="SW0311")  # fmt: skip
 
 
 def test_stages_of_two_saves(shardwright, pipelines, tmp_path):

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <deque>
+#include <limits>
+#include <map>
 #include <set>
 #include <span>
 
@@ -19,14 +21,6 @@
 
 namespace shardwright {
 namespace {
-
-constexpr std::size_t kMostGaps = 1000;
-
-// A file of a layer that no tensor-parallel ranks cut.
-struct LayerFile {
-  std::int64_t layer = 0;
-  std::string name;
-};
 
 // What a tied parameter is called in its layer's file; empty for others.
 std::string_view name_in_layer(std::string_view parameter) {
@@ -67,7 +61,11 @@ class ZeroReader {
       const auto layer = parse_uncut_layer_file(entry.name);
       if (!layer || entry.is_directory) continue;
       if (entry.problem) return std::unexpected(*entry.problem);
-      layers_.push_back({*layer, entry.name});
+      const auto [first, is_new] = layers_.emplace(*layer, entry.name);
+      if (is_new) continue;
+      return fail(Code::kZeroLayout,
+                  "found both {} and {}, of one layer; keep the files of one save", first->second,
+                  entry.name);
     }
     return {};
   }
@@ -99,16 +97,16 @@ class ZeroReader {
   // What was trained, ZeRO's buffers have; the rest of a pipeline lies in its layers' files only.
   Status add_layers() {
     std::vector<std::string> tied;
-    for (const LayerFile& layer : layers_) {
-      checkpoint_.catalog.files.push_back(layer.name);
-      const std::uint32_t number = checkpoint_.files->add(layer.name);
+    for (const auto& [layer, path] : layers_) {
+      checkpoint_.catalog.files.push_back(path);
+      const std::uint32_t number = checkpoint_.files->add(path);
       const auto file = SW_TRY(checkpoint_.files->get(number));
       const TorchFile torch = SW_TRY(TorchFile::open(*file));
       const pickle::Value tensors = dict_pairs(torch.root());
       for (std::size_t i = 0; i < tensors.size(); ++i) {
         const std::optional<std::string_view> key = tensors.key(i).as_string();
         if (!key || !is_tensor(tensors.value(i))) continue;
-        const std::string name = fmt::format("{}.{}", layer.layer, *key);
+        const std::string name = fmt::format("{}.{}", layer, *key);
         if (model_.has(name)) continue;
         const LocatedTensor place = SW_TRY(torch.locate(tensors.value(i)));
         if (is_tied(*key, place.shape)) {
@@ -154,14 +152,13 @@ class ZeroReader {
 
   // A pipeline's list may have functions in it, which have no files.
   void tell_gaps() {
-    std::vector<std::int64_t> there;
-    for (const LayerFile& layer : layers_) there.push_back(layer.layer);
-    std::ranges::sort(there);
     std::vector<std::string> gaps;
-    for (std::size_t i = 1; i < there.size(); ++i) {
-      for (std::int64_t gap = there[i - 1] + 1; gap < there[i]; ++gap) {
-        if (gaps.size() < kMostGaps) gaps.push_back(std::to_string(gap));
-      }
+    std::int64_t next = layers_.begin()->first;
+    for (const auto& [layer, path] : layers_) {
+      const std::int64_t last = layer - 1;
+      if (next == last) gaps.push_back(std::to_string(next));
+      if (next < last) gaps.push_back(fmt::format("{}-{}", next, last));
+      next = layer < std::numeric_limits<std::int64_t>::max() ? layer + 1 : layer;
     }
     if (gaps.empty()) return;
     checkpoint_.notes.push_back(
@@ -174,8 +171,7 @@ class ZeroReader {
   Status check_layer_of(std::string_view name) const {
     std::string_view rest = name;
     const std::optional<std::int64_t> layer = take_number(rest);
-    if (!layer || !rest.starts_with('.')) return {};
-    if (std::ranges::find(layers_, *layer, &LayerFile::layer) != layers_.end()) return {};
+    if (!layer || !rest.starts_with('.') || layers_.contains(*layer)) return {};
     return fail(Code::kZeroLayout,
                 "found no layer_{:02}-model_states.pt, whose {} the run lists; copy it too", *layer,
                 printable(name));
@@ -190,9 +186,15 @@ class ZeroReader {
                     "copy that file too",
                     printable(name));
       }
-      if (stage.unread_parameters().empty() || !checkpoint_.unread_optimizer_file.empty()) continue;
-      checkpoint_.unread_optimizer_file = stage.file();
     }
+    // Model states that have a copy of it are told of with what else lies there.
+    const std::string& file = first().unread_optimizer();
+    if (file.empty() || first().model().unread.has_optimizer) return {};
+    checkpoint_.unread_optimizer_file = file;
+    checkpoint_.notes.push_back(
+        translated("{}: it names parameters without their shapes, and the "
+                   "optimizer's state is left out",
+                   file));
     return {};
   }
 
@@ -231,7 +233,7 @@ class ZeroReader {
   Checkpoint& checkpoint_;
   ModelCatalog model_;
   std::deque<ZeroStage> stages_;
-  std::vector<LayerFile> layers_;                 // of a pipeline without tensor-parallel ranks
+  std::map<std::int64_t, std::string> layers_;    // files of a pipeline that no ranks cut
   std::set<std::string, std::less<>> in_layers_;  // what their files call what was taken of them
 };
 

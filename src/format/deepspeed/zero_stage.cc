@@ -59,6 +59,7 @@ Status ZeroStage::open(const ZeroFiles& files, bool has_layers) {
 
 // A pipeline in bfloat16 without ZeRO shares its optimizer out as ZeRO 1 does, and tells no shapes.
 void ZeroStage::leave_optimizer() {
+  if (!shares_.empty()) unread_file_ = path(shares_.front().file);
   for (const RankShare& share : shares_) {
     for (const ZeroBuffers& group : share.states.groups) {
       for (const ZeroFragment& fragment : group.fragments) unread_.insert(fragment.name);

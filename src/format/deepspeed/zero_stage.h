@@ -44,6 +44,8 @@ class ZeroStage {
   }
   /// Names of parameters that the optimizer has, where it is not read.
   [[nodiscard]] const std::set<std::string>& unread_parameters() const { return unread_; }
+  /// One of its files; empty where it is read.
+  [[nodiscard]] const std::string& unread_optimizer() const { return unread_file_; }
   /// Tied parameters that an earlier stage has too, which were left out.
   [[nodiscard]] const std::vector<std::string>& copies() const { return copies_; }
 
@@ -90,6 +92,7 @@ class ZeroStage {
   std::vector<RankModel> models_;
   std::vector<RankShare> shares_;
   std::set<std::string> unread_;
+  std::string unread_file_;
   std::vector<std::string> copies_;
 };
 

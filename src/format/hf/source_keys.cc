@@ -48,6 +48,19 @@ void append_desc(const TensorDesc& desc, std::string& out) {
   out += desc.shape.empty() ? "]\n  }" : "\n   ]\n  }";
 }
 
+Result<std::optional<std::vector<std::string>>> left_out_of(const auto& document) {
+  std::optional<std::vector<std::string>> names;
+  const auto found = document.is_object() ? document.find(kLeftOut) : document.end();
+  if (found == document.end()) return names;
+  const auto is_text = [](const auto& name) { return name.is_string(); };
+  if (!found->is_array() || !std::ranges::all_of(*found, is_text)) {
+    return fail(Code::kJsonCorrupt, "hf/source_keys.json: {}: expected names of tensors", kLeftOut);
+  }
+  names.emplace();
+  for (const auto& name : *found) names->push_back(name.template get<std::string>());
+  return names;
+}
+
 }  // namespace
 
 std::string write_source_keys(std::span<const TensorDesc> hf, const RecordedMapping& mapping,
@@ -82,27 +95,28 @@ std::string write_source_keys(std::span<const TensorDesc> hf, const RecordedMapp
   return out;
 }
 
-Result<std::vector<TensorDesc>> read_source_keys(std::string_view json) {
+Result<SourceKeys> read_source_keys(std::string_view json) {
   const nlohmann::json document = SW_TRY(parse_json(json, "hf/source_keys.json"));
   if (!document.is_object() || !document.contains("schema") ||
       document["schema"] != kSourceKeysSchema || !document.contains("tensors") ||
       !document["tensors"].is_array()) {
     return fail(Code::kJsonCorrupt, "hf/source_keys.json: expected schema {}", kSourceKeysSchema);
   }
-  std::vector<TensorDesc> tensors;
+  SourceKeys keys;
   for (const nlohmann::json& entry : document["tensors"]) {
-    tensors.push_back(SW_TRY(read_desc(entry)));
+    keys.tensors.push_back(SW_TRY(read_desc(entry)));
   }
-  return tensors;
+  keys.left_out = SW_TRY(left_out_of(document));
+  return keys;
 }
 
 Result<std::string> with_left_out(std::string json, const std::vector<std::string>& names) {
-  const auto known = SW_TRY(read_left_out(json));
-  if (known) {
-    if (names.empty()) return json;
+  if (json.contains(fmt::format("\"{}\"", kLeftOut))) {
     nlohmann::ordered_json document = SW_TRY(parse_ordered_json(json, "hf/source_keys.json"));
+    const auto known = SW_TRY(left_out_of(document));
+    if (known && names.empty()) return json;
     for (const std::string& name : names) document[kLeftOut].push_back(name);
-    return document.dump(1) + "\n";
+    if (known) return document.dump(1) + "\n";
   }
   // As text: a document would take several times as much.
   const std::size_t end = json.rfind('}');
@@ -110,23 +124,6 @@ Result<std::string> with_left_out(std::string json, const std::vector<std::strin
   json.resize(json.find_last_not_of(" \n", end - 1) + 1);
   json += fmt::format(",\n \"{}\": {}\n}}\n", kLeftOut, nlohmann::json(names).dump());
   return json;
-}
-
-Result<std::optional<std::vector<std::string>>> read_left_out(std::string_view json) {
-  std::optional<std::vector<std::string>> names;
-  if (!json.contains(fmt::format("\"{}\"", kLeftOut))) return names;
-  const nlohmann::json document = SW_TRY(parse_json(json, "hf/source_keys.json"));
-  const auto found = document.is_object() ? document.find(kLeftOut) : document.end();
-  if (found == document.end()) return names;
-  const bool is_list = found->is_array() && std::ranges::all_of(*found, [](const auto& name) {
-                         return name.is_string();
-                       });
-  if (!is_list) {
-    return fail(Code::kJsonCorrupt, "hf/source_keys.json: {}: expected names of tensors", kLeftOut);
-  }
-  names.emplace();
-  for (const nlohmann::json& name : *found) names->push_back(name.get<std::string>());
-  return names;
 }
 
 Result<ReleasedQuantisation> read_recorded_quantisation(std::string_view json) {

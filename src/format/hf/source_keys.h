@@ -30,16 +30,20 @@ struct RecordedMapping {
                                             const RecordedMapping& mapping = {},
                                             const ReleasedQuantisation& quantisation = {});
 
+/// What such a file says of tensors.
+struct SourceKeys {
+  std::vector<TensorDesc> tensors;
+  /// Names that a target had no place for; nullopt where no such target wrote the file.
+  std::optional<std::vector<std::string>> left_out = {};
+};
+
 /// Error: kJsonCorrupt.
-[[nodiscard]] Result<std::vector<TensorDesc>> read_source_keys(std::string_view json);
+[[nodiscard]] Result<SourceKeys> read_source_keys(std::string_view json);
 
 /// The same file with the names of tensors that a target had no place for, besides those that it
 /// lists already. Error: kJsonCorrupt.
 [[nodiscard]] Result<std::string> with_left_out(std::string json,
                                                 const std::vector<std::string>& names);
-
-/// Those names; nullopt where no target without such a place wrote the file. Error: kJsonCorrupt.
-[[nodiscard]] Result<std::optional<std::vector<std::string>>> read_left_out(std::string_view json);
 
 /// The quantisation that such a file records; `json` may be empty. Error: kJsonCorrupt.
 [[nodiscard]] Result<ReleasedQuantisation> read_recorded_quantisation(std::string_view json);

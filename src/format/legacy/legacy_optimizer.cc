@@ -42,6 +42,7 @@ class MixedReader {
     for (const TorchState& part : parts) SW_TRY(add_part(part));
     std::vector<TensorDesc> descs;
     for (const RankParameter& parameter : parameters_) descs.push_back(parameter.desc);
+    groups_ = read_param_groups(stored_groups_);
     const GroupRule told = read_group_rule(torch_.root().find("args"), stored_groups_);
     const auto shares = SW_TRY(parameters_of_groups(descs, groups_, told));
     RankOptimizer result;
@@ -75,7 +76,6 @@ class MixedReader {
     for (std::size_t g = 0; g < part.groups.size(); ++g) {
       const Value numbers = part.groups[g].find("params");
       stored_groups_.push_back(part.groups[g]);
-      groups_.push_back(read_param_group(part.groups[g]));
       masters_.push_back(part.masters ? part.masters[g] : Value());
       std::vector<Value>& states = states_.emplace_back();
       for (std::size_t i = 0; i < numbers.size(); ++i) {
@@ -162,8 +162,8 @@ class MixedReader {
   const ReadableFile& file_;
   const TorchFile& torch_;
   std::span<const RankParameter> parameters_;
-  std::vector<OptimizerGroup> groups_;  // of all parts
-  std::vector<Value> stored_groups_;    // the same as they are stored
+  std::vector<Value> stored_groups_;    // of all parts
+  std::vector<OptimizerGroup> groups_;  // the same, read
   std::vector<Value> masters_;          // of each group
   std::vector<std::vector<Value>> states_;
   std::map<std::size_t, std::set<std::string>> kinds_;  // by group

@@ -77,11 +77,13 @@ std::optional<AdapterPart> adapter_part_of(std::string_view name) {
     if (!role) return std::nullopt;
     return AdapterPart{*role, joined_words(words)};
   }
-  if (words.size() > 2 && words.back() == "default") words.pop_back();
-  if (words.size() > 2 && words.back() == "trainable_tokens_delta") {
-    words.pop_back();
-    if (words.size() < 2 || words.back() != "token_adapter") return std::nullopt;
-    words.pop_back();
+  // With the adapter's name behind it or without.
+  const auto rows = std::ranges::find(words, "trainable_tokens_delta");
+  if (rows != words.end()) {
+    const bool is_last =
+        rows + 1 == words.end() || (rows + 2 == words.end() && rows[1] == "default");
+    if (!is_last || rows - words.begin() < 2 || rows[-1] != "token_adapter") return std::nullopt;
+    words.erase(rows - 1, words.end());
     return AdapterPart{AdapterRole::kTokenRows, joined_words(words)};
   }
   const auto original = std::ranges::find(words, "original_module");

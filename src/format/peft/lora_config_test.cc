@@ -97,10 +97,8 @@ TEST(LoraConfig, OtherMethodsAreNamed) {
 
 TEST(LoraConfig, WhatChangesTheMeaningIsRefusedByName) {
   const std::pair<const char*, const char*> cases[] = {
-
       {R"(, "alpha_pattern": {"a|b": 1}, "layer_replication": [[0, 4]])", "layer_replication"},
       {R"(, "layer_replication": [[0, 4], [2, 5]])", "layer_replication"},
-
       {R"(, "use_qalora": true)", "use_qalora"},
       {R"(, "alora_invocation_tokens": [1])", "alora_invocation_tokens"},
       {R"(, "megatron_config": {"a": 1})", "megatron_config"},
