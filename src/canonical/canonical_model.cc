@@ -46,8 +46,13 @@ class Making {
     model_.family = facts.mapping->family;
     model_.tensors = SW_TRY(draft_hf_model(facts, {{std::nullopt, LayerKeys::kAllNumbered}},
                                            catalog(), files(), model_.quantised, notes_));
+    const std::vector<TensorDesc> descs = descs_of(std::span<const DraftTensor>(model_.tensors));
+    model_.vocabulary = SW_TRY(vocabulary_rows(*facts.mapping, facts.sizes, descs));
+    // The tables' own rows, whatever config.json says.
     for (const DraftTensor& tensor : model_.tensors) {
-      if (tensor.true_rows) model_.vocabulary = tensor.true_rows;
+      const auto& [usual, beyond] = model_.vocabulary;
+      const bool is_usual = tensor.true_rows && !beyond.contains(tensor.desc.name);
+      if (is_usual) model_.vocabulary.usual = tensor.true_rows;
     }
     return {};
   }
@@ -71,13 +76,16 @@ class Making {
     const std::vector<TensorDesc> descs = SW_TRY(canonical_descs(catalog()));
     const auto facts = find_model_facts(choice_, source_.checkpoint, *mappings, descs, unused);
     if (!facts) {
-      model_.vocabulary = true_vocabulary(source_.checkpoint.arguments);
+      model_.vocabulary.usual = true_vocabulary(source_.checkpoint.arguments);
       return {};
     }
     model_.family = facts->mapping->family;
-    const auto rows = facts->sizes.find("vocab");
-    model_.vocabulary = rows != facts->sizes.end() ? std::optional(rows->second)
-                                                   : true_vocabulary(source_.checkpoint.arguments);
+    // Tensors that don't make a model of the family are compared all the same.
+    auto rows = vocabulary_rows(*facts->mapping, facts->sizes, descs);
+    if (rows) model_.vocabulary = *std::move(rows);
+    if (!model_.vocabulary.usual) {
+      model_.vocabulary.usual = true_vocabulary(source_.checkpoint.arguments);
+    }
     if (!source_.unfolds_convolutions) return {};
     // Of a model that lacks a part of the family's, what is there is as it is stored.
     const Status unfolded = unfold_convolutions(*facts, catalog());

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "canonical/source_model.h"
+#include "model/vocabulary_rows.h"
 #include "plan/draft.h"
 #include "shardwright/plan.h"
 
@@ -20,8 +21,7 @@ struct CanonicalModel {
   std::vector<DraftTensor> tensors;
   std::vector<QuantisedSource> quantised;  ///< of a Hugging Face model
   std::string family;                      ///< empty where it is not known
-  /// Rows of the vocabulary that mean something, where anything tells.
-  std::optional<std::int64_t> vocabulary;
+  VocabularyRows vocabulary;
   bool has_states_by_tensor = true;  ///< all states are states of the model's tensors
   std::string states_left;           ///< else why, where it was tried
 };

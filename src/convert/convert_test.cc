@@ -7,12 +7,14 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
+#include <set>
 
 #include "codec/safetensors_header.h"
 #include "convert/golden.h"
 #include "format/legacy/legacy_file.h"
 #include "io/memory_directory.h"
 #include "state/common_state.h"
+#include "state/recorded_run.h"
 #include "testing/golden_files.h"
 #include "testing/temporary_folder.h"
 #include "testing/tensor_records.h"
@@ -164,6 +166,34 @@ INSTANTIATE_TEST_SUITE_P(Golden, Families,
                                          Family{"qwen35_vl", {2, 2, 1, 1, 2}, {1, 4, 1, 1, 1}},
                                          Family{"nemotron_h", {2, 2, 1, 2, 1}, {2, 1, 1, 4, 1}}),
                          [](const auto& test) { return test.param.name; });
+
+// 499 words and the null tokenizer's own, which were padded to 512 for two ranks.
+TEST(Vocabulary, IsPaddedAnewForTheTargetsRanks) {
+  const std::string golden = golden_path("mcore/dense_te/v0.16.1/tp2pp2-torch_dist-full");
+  const auto height = [&](std::int64_t tensor, std::int64_t divisor) {
+    const TemporaryFolder out;
+    ConvertRequest request =
+        request_of(golden, out / "megatron", "torch_dist", {tensor, 1, 1, 1, tensor});
+    request.make_vocab_size_divisible_by = divisor;
+    const auto done = convert_now(request);
+    EXPECT_TRUE(done) << done.error().text();
+    const Checkpoint made = open_checkpoint(out / "megatron").value();
+    std::set<std::int64_t> rows;
+    for (const StoredTensor& tensor_of : made.catalog.tensors) {
+      const std::string& name = tensor_of.desc.name;
+      const bool is_table =
+          name.ends_with("word_embeddings.weight") || name.ends_with("output_layer.weight");
+      if (is_table) rows.insert(tensor_of.desc.shape[0]);
+    }
+    EXPECT_EQ(rows.size(), 1U) << "with the optimizer's states";
+    EXPECT_EQ(number_of(made.arguments, {"padded_vocab_size"}), *rows.begin());
+    return *rows.begin();
+  };
+  EXPECT_EQ(height(1, 8), 504);
+  EXPECT_EQ(height(4, 128), 512);
+  EXPECT_EQ(height(8, 128), 1024) << "though eight ranks divide the rows that there are";
+  EXPECT_EQ(height(1, 1), 500) << "no word is lost";
+}
 
 // The padding that a layout needed is cut off again, also where only arguments tell the height.
 TEST(Vocabulary, LosesItsPaddingOnTheWayBack) {

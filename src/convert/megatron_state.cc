@@ -9,7 +9,9 @@
 #include <unordered_set>
 #include <utility>
 
+#include "base/checked.h"
 #include "base/fail.h"
+#include "base/notes.h"
 #include "canonical/contradictions.h"
 #include "canonical/families.h"
 #include "convert/bridge_config.h"
@@ -29,6 +31,7 @@
 #include "layout/shard_rule.h"
 #include "layout/state_name.h"
 #include "layout/state_sharding.h"
+#include "model/vocabulary_rows.h"
 #include "state/common_state.h"
 #include "state/recorded_run.h"
 
@@ -50,9 +53,9 @@ void add_missing(const ArgumentEdits& more, ArgumentEdits& edits) {
   }
 }
 
-// Design D1: the stored height stays where TP divides it; else it is padded on request, counted
-// from the rows that mean something.
-Status fit_vocabulary(const ConvertRequest& request, std::optional<std::int64_t> true_rows,
+// Design D1: the stored height stays, and TP has to divide it; on request it becomes what Megatron
+// would pad the rows to that mean something.
+Status fit_vocabulary(const ConvertRequest& request, const VocabularyRows& vocabulary,
                       TargetParts& parts, ArgumentEdits& edits) {
   const OutputHeads heads(descs_of(parts.tensors));
   for (DraftTensor& tensor : parts.tensors) {
@@ -60,8 +63,9 @@ Status fit_vocabulary(const ConvertRequest& request, std::optional<std::int64_t>
     const std::int64_t rows = tensor.desc.shape[0];
     const std::int64_t tp = request.parallel.tensor;
     const bool pads = request.make_vocab_size_divisible_by.has_value();
-    const std::int64_t meaning =
-        std::min(tensor.true_rows.value_or(true_rows.value_or(rows)), rows);
+    const std::optional<std::int64_t> known =
+        tensor.true_rows ? tensor.true_rows : vocabulary.of(tensor.desc.name);
+    const std::int64_t meaning = std::min(known.value_or(rows), rows);
     const std::int64_t divisor = request.make_vocab_size_divisible_by.value_or(128);
     const std::int64_t padded = padded_vocabulary(meaning, divisor, tp);
     if (rows % tp != 0 && !pads) {
@@ -70,7 +74,7 @@ Status fit_vocabulary(const ConvertRequest& request, std::optional<std::int64_t>
                   "--make-vocab-size-divisible-by {} makes it {} rows, filled with zeros",
                   tensor.desc.name, rows, tp, divisor, padded);
     }
-    if (pads && (rows % tp != 0 || tensor.true_rows)) resize_rows(tensor, padded);
+    if (pads) resize_rows(tensor, padded);
     if (!tensor.desc.name.ends_with("word_embeddings.weight") ||
         is_optimizer_name(tensor.desc.name)) {
       continue;
@@ -79,6 +83,28 @@ Status fit_vocabulary(const ConvertRequest& request, std::optional<std::int64_t>
     if (pads) edits.emplace_back("make_vocab_size_divisible_by", divisor);
   }
   return {};
+}
+
+// What the arguments call the vocabulary, and what the family has beyond it, where that is known.
+Result<VocabularyRows> meant_rows(const ConvertRequest& request, const Checkpoint& source,
+                                  const TargetParts& parts) {
+  VocabularyRows rows;
+  rows.usual = number_of(source.arguments, {"vocab_size"});
+  // The null tokenizer counts one token more than it is told.
+  const auto tokenizer = source.arguments.find("tokenizer_type");
+  const bool is_null = tokenizer != source.arguments.end() &&
+                       tokenizer->second == ArgValue{std::string("NullTokenizer")};
+  if (rows.usual && is_null) rows.usual = checked_add(*rows.usual, std::int64_t{1});
+  if (!request.make_vocab_size_divisible_by || !rows.usual) return rows;
+  const std::vector<TensorDesc> descs = descs_of(std::span<const DraftTensor>(parts.tensors));
+  const auto mappings = load_mappings(request, source);
+  if (!mappings) return rows;
+  Notes told_elsewhere;
+  const auto facts = find_model_facts(request, source, *mappings, descs, told_elsewhere);
+  if (!facts) return rows;
+  auto by_family = vocabulary_rows(*facts->mapping, facts->sizes, descs);
+  if (by_family) rows.beyond = std::move(by_family->beyond);
+  return rows;
 }
 
 // An output layer of its own, whatever a language model of the family would do.
@@ -294,8 +320,8 @@ Status add_state_from_megatron(const ConvertRequest& request, const Checkpoint& 
         "the output's folder has the second",
         source.location.path, *said, iteration));
   }
-  SW_TRY(
-      fit_vocabulary(request, number_of(source.arguments, {"vocab_size"}), parts, edits.arguments));
+  const VocabularyRows vocabulary = SW_TRY(meant_rows(request, source, parts));
+  SW_TRY(fit_vocabulary(request, vocabulary, parts, edits.arguments));
   add_vocabulary_argument(request, edits.arguments);
   const Arguments run = SW_TRY(run_arguments(source));
   SW_TRY(add_layout_arguments(request.parallel, run, parts));
@@ -369,7 +395,7 @@ Status add_state_from_hf(const ConvertRequest& request, const ModelTensors& mode
   ArgumentEdits arguments = std::move(made.values);
   for (std::string& note : made.notes) notes.push_back(std::move(note));
   ArgumentEdits edits;
-  SW_TRY(fit_vocabulary(request, std::nullopt, parts, edits));
+  SW_TRY(fit_vocabulary(request, {}, parts, edits));
   add_vocabulary_argument(request, edits);
   add_head_argument(parts, edits);
   SW_TRY(

@@ -36,6 +36,12 @@ class Extending {
       return std::ranges::find(heads, tensor.desc.name) != heads.end() &&
              !tensor.desc.shape.empty() && tensor.desc.shape[0] == rows_;
     };
+    // Rows of its own behind those of the vocabulary would be taken for new tokens.
+    const auto is_higher = [&](const DraftTensor& tensor) {
+      const Dims& shape = tensor.desc.shape;
+      return !shape.empty() && tensor.true_rows.value_or(shape[0]) != rows_ &&
+             ends_as_any(tensor.desc.name, others);
+    };
     std::vector<DraftTensor*> tables;
     for (DraftTensor& tensor : drafting_.parts.tensors) {
       if (is_optimizer_name(tensor.desc.name)) {
@@ -43,7 +49,7 @@ class Extending {
                     "{}: its optimizer has no states of new rows; --optimizer drop leaves all out",
                     drafting_.request().input);
       }
-      if (is_table(tensor) || is_head(tensor)) {
+      if (!is_higher(tensor) && (is_table(tensor) || is_head(tensor))) {
         tables.push_back(&tensor);
         continue;
       }

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/fail.h"
+#include "model/vocabulary_rows.h"
 
 namespace shardwright {
 namespace {
@@ -247,7 +248,7 @@ Status Assembler::add_from_megatron(const Instance& instance, const TensorIndex&
     shapes[0] = without_first(shapes[0]);
   }
   if (rule.vocabulary) {
-    const std::int64_t rows = SW_TRY(scope.value_of("vocab"));
+    const std::int64_t rows = SW_TRY(rows_by_rule(rule, scope));
     for (Dims& shape : shapes) {
       if (shape.empty() || shape[0] < rows) {
         return fail(Code::kShapeMismatch,

@@ -330,10 +330,11 @@ Result<DiffReport> diff_checkpoints(const std::string& left, const std::string& 
   if (naming == Naming::kCanonical) {
     // The fewest rows that either side knows to mean something.
     const auto rows = [](const View& one, const View& other) {
-      return other.vocabulary && (!one.vocabulary || *other.vocabulary < *one.vocabulary);
+      const std::optional<std::int64_t>& least = other.vocabulary.usual;
+      return least && (!one.vocabulary.usual || *least < *one.vocabulary.usual);
     };
-    if (rows(of_left, of_right)) cut_vocabulary(of_left, *of_right.vocabulary);
-    if (rows(of_right, of_left)) cut_vocabulary(of_right, *of_left.vocabulary);
+    if (rows(of_left, of_right)) cut_vocabulary(of_left, of_right.vocabulary);
+    if (rows(of_right, of_left)) cut_vocabulary(of_right, of_left.vocabulary);
   }
   DiffReport report = SW_TRY(Comparison(of_left, of_right, options, tolerance).run());
   if (!tells_sizes(options.source)) SW_TRY(check_order(of_left, of_right, report));

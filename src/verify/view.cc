@@ -148,9 +148,9 @@ class Maker {
     view_.checkpoint = std::move(model.checkpoint);
     view_.plan.quantised = std::move(model.quantised);
     view_.family = std::move(model.family);
-    view_.vocabulary = model.vocabulary;
+    view_.vocabulary = std::move(model.vocabulary);
     if (options_.vocab_size && !view_.checkpoint.location.traits.is_hf_model) {
-      view_.vocabulary = options_.vocab_size;
+      view_.vocabulary.usual = options_.vocab_size;
     }
     view_.has_states_by_tensor = model.has_states_by_tensor;
     view_.states_left = std::move(model.states_left);
@@ -176,8 +176,8 @@ class Maker {
   }
 
   void cut_padding() {
-    if (view_.vocabulary) {
-      cut_vocabulary(view_, *view_.vocabulary);
+    if (view_.vocabulary.usual) {
+      cut_vocabulary(view_, view_.vocabulary);
       return;
     }
     for (const StoredTensor& tensor : view_.plan.target.tensors) {
@@ -244,14 +244,18 @@ std::unexpected<Error> refuse_sizes(std::string_view paths) {
       paths);
 }
 
-void cut_vocabulary(View& view, std::int64_t rows) {
+void cut_vocabulary(View& view, const VocabularyRows& vocabulary) {
   std::int64_t cut = 0;
+  std::int64_t kept = 0;
   for (std::size_t i = 0; i < view.plan.tensors.size(); ++i) {
     StoredTensor& tensor = view.plan.target.tensors[i];
-    if (!is_vocabulary(tensor.desc) || tensor.desc.shape[0] <= rows) continue;
-    cut = tensor.desc.shape[0] - rows;
+    if (!is_vocabulary(tensor.desc)) continue;
+    const std::optional<std::int64_t> rows = vocabulary.of(tensor.desc.name);
+    if (!rows || tensor.desc.shape[0] <= *rows) continue;
+    cut = tensor.desc.shape[0] - *rows;
+    kept = *rows;
     DraftTensor draft{tensor.desc, std::move(view.plan.tensors[i]), std::nullopt};
-    resize_rows(draft, rows);
+    resize_rows(draft, kept);
     tensor.desc = std::move(draft.desc);
     tensor.chunks = ChunkList(tensor.desc.shape.size());
     tensor.chunks.push_back({Box::whole(tensor.desc.shape), 0, {}, {}});
@@ -259,7 +263,7 @@ void cut_vocabulary(View& view, std::int64_t rows) {
   }
   if (cut > 0) {
     view.notes.push_back(translated("{}: {} padding rows of the vocabulary are left out, {} count",
-                                    view.checkpoint.location.path, cut, rows));
+                                    view.checkpoint.location.path, cut, kept));
   }
 }
 

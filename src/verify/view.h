@@ -7,6 +7,7 @@
 
 #include "base/notes.h"
 #include "canonical/source_model.h"
+#include "model/vocabulary_rows.h"
 #include "plan/draft.h"
 #include "shardwright/reader.h"
 #include "shardwright/verify.h"
@@ -20,8 +21,8 @@ struct View {
   Naming naming = Naming::kStored;
   Plan plan;
   std::string family;
-  /// Rows of the vocabulary that the view has where the checkpoint may have more.
-  std::optional<std::int64_t> vocabulary;
+  /// What the view has of the vocabulary where the checkpoint may have more.
+  VocabularyRows vocabulary;
   /// Whether all optimizer states are states of the model's tensors; else they are in buckets or
   /// flattened, which belongs to one layout.
   bool has_states_by_tensor = true;
@@ -71,6 +72,6 @@ void take_whole(std::vector<DraftTensor> tensors, Plan& plan);
 
 /// Makes vocabulary tensors of both sides equally high: what one side knows to be padding is
 /// padding on the other side too. Notes tell.
-void cut_vocabulary(View& view, std::int64_t rows);
+void cut_vocabulary(View& view, const VocabularyRows& vocabulary);
 
 }  // namespace shardwright

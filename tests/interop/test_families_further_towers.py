@@ -312,3 +312,39 @@ def test_parts_make_the_model_again(shardwright, tmp_path, models, name):
     flags = [word for part in parts for word in ("--component", f"{part}={tmp_path / 'parts' / part}")]
     shardwright("merge", tmp_path / "again", *flags, "--config", tmp_path / "parts" / "model")
     checkpoints.assert_same(checkpoints.load_hf(tmp_path / "again"), source)
+
+
+def test_rows_of_mllamas_embedding_beyond_the_vocabulary_count(shardwright, tmp_path, models):
+    """Eight more than the head has: they are no padding, which comes behind them."""
+    hf, source = models("mllama", "published")
+    key = next(name for name in source if name.endswith("embed_tokens.weight"))
+    rows = source[key].shape[0]
+    shutil.copytree(hf, tmp_path / "other")
+    changed = dict(source)
+    changed[key] = source[key].clone()
+    changed[key][-1] += 1
+    for file in (tmp_path / "other").glob("*.safetensors*"):
+        file.unlink()
+    save_file(changed, tmp_path / "other/model.safetensors", metadata={"format": "pt"})
+    pad = ("--make-vocab-size-divisible-by", 16)
+    for name, folder in (("one", hf), ("two", tmp_path / "other")):
+        shardwright("convert", folder, tmp_path / name, "--to", "torch_dist", *pad)
+    held = checkpoints.load_dcp(tmp_path / "one")
+    assert held["language_model.embedding.word_embeddings.weight"].shape[0] == 528
+    assert held["language_model.output_layer.weight"].shape[0] == 512
+    shardwright("diff", tmp_path / "one", hf)
+    shardwright("verify", tmp_path / "one", "--against", hf)
+    shardwright("diff", tmp_path / "one", tmp_path / "two", expect=1)
+    shardwright("diff", tmp_path / "one", tmp_path / "other", expect=1)
+    shardwright("verify", tmp_path / "two", "--against", hf, expect=1)
+    digests = [shardwright("hash", tmp_path / name, "--json").stdout for name in ("one", "two")]
+    hashes = [json.loads(text)["tensors"] for text in digests]
+    assert hashes[0] != hashes[1]
+    # Padded anew for four ranks, to fewer rows than the vocabulary's height would be cut to.
+    shardwright("convert", tmp_path / "one", tmp_path / "more", "--to", "torch_dist", "--tp", 2,
+                "--make-vocab-size-divisible-by", 1)  # fmt: skip
+    held = checkpoints.load_dcp(tmp_path / "more")
+    assert held["language_model.embedding.word_embeddings.weight"].shape[0] == rows
+    assert held["language_model.output_layer.weight"].shape[0] == rows - 8
+    shardwright("convert", tmp_path / "more", tmp_path / "back", "--to", "hf")
+    checkpoints.assert_same(checkpoints.load_hf(tmp_path / "back"), source)
