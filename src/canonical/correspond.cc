@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "base/fail.h"
+#include "canonical/tied_head.h"
 #include "compare/copies.h"
 #include "format/hf/source_keys.h"
 #include "layout/model_head.h"
@@ -15,6 +16,24 @@
 #include "model/interleaved_gates.h"
 
 namespace shardwright {
+namespace {
+
+// Megatron's model computes something else then than Hugging Face's.
+Status tell_head_of_tied(const ModelFacts& facts, const ModelTensors& model,
+                         const std::set<std::string, std::less<>>& differing,
+                         std::vector<std::string>& notes) {
+  if (facts.config_text.empty()) return {};
+  const auto tied = SW_TRY(find_tied_head(facts.config_text, model.tensors));
+  if (!tied || !differing.contains(tied->head) || model.is_quantised(tied->head)) return {};
+  notes.push_back(
+      translated("config.json says that {} is {}, and it is not: Megatron's model computes with "
+                 "the embedding, transformers 5 with the head that is stored; with "
+                 "tie_word_embeddings false in config.json the head is converted too",
+                 tied->head, tied->embedding));
+  return {};
+}
+
+}  // namespace
 
 Result<Correspondence> correspond_from_hf(const ModelFacts& facts, const ModelTensors& model,
                                           const Catalog& catalog, SourceFiles& files,
@@ -32,6 +51,7 @@ Result<Correspondence> correspond_from_hf(const ModelFacts& facts, const ModelTe
                             : translated("{} repeats {} bit by bit and is not stored twice",
                                          copy.desc.name, copy.original));
   }
+  SW_TRY(tell_head_of_tied(facts, model, options.differing_copies, notes));
   if (!options.differing_copies.empty()) {
     correspondence = SW_TRY(map_from_hf(*facts.mapping, facts.sizes, model.tensors, options));
   }

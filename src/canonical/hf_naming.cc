@@ -14,6 +14,7 @@
 #include "base/text.h"
 #include "canonical/dequantise.h"
 #include "canonical/families.h"
+#include "canonical/lone_head.h"
 #include "canonical/renamed_catalog.h"
 #include "layout/model_head.h"
 #include "model/apply.h"
@@ -320,6 +321,7 @@ Status name_as_hf(const FamilyChoice& choice, const Checkpoint& checkpoint,
                   std::initializer_list<Catalog*> catalogs, Notes& notes) {
   const SourceTraits& traits = checkpoint.location.traits;
   if (!traits.is_hf_model) return {};
+  SW_TRY(name_lone_head(choice, checkpoint, catalogs, notes));
   const bool is_plain = traits.records == Records::kNone;
   if (is_plain && !may_be_bare(checkpoint.catalog)) return {};
   const Mappings mappings = SW_TRY(load_mappings(choice, checkpoint));

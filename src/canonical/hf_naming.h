@@ -64,11 +64,11 @@ class HfNaming {
 [[nodiscard]] bool may_be_bare(const Catalog& catalog);
 
 /// Gives a checkpoint that was opened as a Hugging Face model, whatever its files are, that model's
-/// names: `catalogs` are the part of it that is wanted, and others that are to have the same names.
-/// Of safetensors only such whose names begin with their layers are looked at: they lack the
-/// model's part, or are the trainer's own. Names that are no model of the family stay, and where
-/// SourceTraits::is_named_by_family are an error: those of map_from_hf. Errors besides: there those
-/// of finding the family; those of HfNaming.
+/// names, a head that stands for the embedding its name too: `catalogs` are the part of it that is
+/// wanted, and others that are to have the same names. Of safetensors only such whose names begin
+/// with their layers are looked at: they lack the model's part, or are the trainer's own. Names
+/// that are no model of the family stay, and where SourceTraits::is_named_by_family are an error:
+/// those of map_from_hf. Errors besides: there those of finding the family; those of HfNaming.
 [[nodiscard]] Status name_as_hf(const FamilyChoice& choice, const Checkpoint& checkpoint,
                                 std::initializer_list<Catalog*> catalogs, Notes& notes);
 

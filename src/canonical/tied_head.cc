@@ -78,6 +78,14 @@ Result<std::optional<TiedHead>> find_tied_head(std::string_view config_json,
   return TiedHead{embeddings[0], is_stored ? heads[0] : std::string(kHeads[0]), is_stored};
 }
 
+bool has_head_alone(std::string_view config_json, std::span<const TensorDesc> model) {
+  if (names_that_end(model, kHeads).size() != 1 || !names_that_end(model, kEmbeddings).empty()) {
+    return false;
+  }
+  const Result<Json> config = parse_ordered_json(config_json, "config.json");
+  return config && said_of_tying(*config).value_or(true);
+}
+
 std::vector<std::string> output_layer_names(std::span<const TensorDesc> model) {
   std::vector<std::string> names = names_that_end(model, kHeads);
   for (std::string& bias : names_that_end(model, kHeadBiases)) names.push_back(std::move(bias));

@@ -25,6 +25,10 @@ struct TiedHead {
 [[nodiscard]] Result<std::optional<TiedHead>> find_tied_head(std::string_view config_json,
                                                              std::span<const TensorDesc> model);
 
+/// Whether the files of a tied model have its head in place of the embedding: savers that write
+/// memory which tensors share once do so, under the first of the names (safetensors' save_model).
+[[nodiscard]] bool has_head_alone(std::string_view config_json, std::span<const TensorDesc> model);
+
 /// The tensors of a model's output layer; none where that is the embedding.
 [[nodiscard]] std::vector<std::string> output_layer_names(std::span<const TensorDesc> model);
 

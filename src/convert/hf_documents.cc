@@ -83,6 +83,8 @@ Status add_hf_documents(const ConvertRequest& request, const Checkpoint& source,
     edits.without_prediction = facts != nullptr && !facts->has_prediction_layers;
     // Of a Hugging Face model that stays as it is, nothing in config.json becomes untrue.
     if (facts != nullptr || request.dtype) edits.dtype = written_dtype(parts.tensors);
+    // Blocks that are FP8 already say nothing of the others' type.
+    if (is_quantised && request.dtype) edits.dtype = request.dtype;
     edits.scope = request.dtype ? DtypeScope::kAll : DtypeScope::kSame;
     edited = SW_TRY(edited_config(config, edits, notes));
   }

@@ -53,6 +53,13 @@ std::span<const Sentence> chinese_of_canonical() {
        "(--hf-config)",
        "Megatron 的参数会照样写出；请改正 config.json，或给出真正的那一份（--hf-config）"},
       {"{} differs from {} and is kept as hf_extra", "{} 与 {} 不同，作为 hf_extra 保留"},
+      {"{} is taken for {}: the model is tied, and the files have the one in place of the other",
+       "把 {} 当作 {}：模型是 tied 的，文件中只存了前者"},
+      {"config.json says that {} is {}, and it is not: Megatron's model computes with the "
+       "embedding, transformers 5 with the head that is stored; with tie_word_embeddings false in "
+       "config.json the head is converted too",
+       "config.json 说 {} 就是 {}，实际并不相同：Megatron 的模型用 embedding 计算，transformers 5 "
+       "则用文件中的 head；在 config.json 中把 tie_word_embeddings 设为 false，head 也会一并转换"},
       {"{} repeats {} bit by bit and is not stored twice", "{} 与 {} 逐位相同，不再存第二份"},
       {"{} is ignored: Megatron computes it", "忽略 {}：Megatron 会自行计算"},
       {"config.json: found architecture {}, expected that of a language model: the checkpoint "

@@ -7,6 +7,7 @@
 #include "base/fail.h"
 #include "canonical/canonical_model.h"
 #include "canonical/hf_naming.h"
+#include "canonical/tied_head.h"
 #include "compare/replicas.h"
 #include "compare/source_losses.h"
 #include "dcp/named_replicas.h"
@@ -37,6 +38,11 @@ std::set<std::string_view> names_of(const Catalog& catalog) {
 bool is_vocabulary(const TensorDesc& desc) {
   const int axes = desc.shape.size();
   return axes > 0 && shard_rule(desc.name, axes, false).vocabulary;
+}
+
+bool has_head_alone(const Checkpoint& checkpoint) {
+  const std::vector<TensorDesc> descs = descs_of(checkpoint.catalog);
+  return !checkpoint.hf_config.empty() && has_head_alone(checkpoint.hf_config, descs);
 }
 
 class Maker {
@@ -217,7 +223,8 @@ bool compare_as_hf(const Checkpoint& left, const Checkpoint& right, const Family
   const SourceTraits& other = right.location.traits;
   if (!one.is_hf_model || !other.is_hf_model) return false;
   const bool may_differ = one.records != Records::kNone || other.records != Records::kNone ||
-                          may_be_bare(left.catalog) || may_be_bare(right.catalog);
+                          may_be_bare(left.catalog) || may_be_bare(right.catalog) ||
+                          has_head_alone(left) || has_head_alone(right);
   const bool is_told =
       !choice.hf_config_dir.empty() || (!left.hf_config.empty() && !right.hf_config.empty());
   if (!may_differ || !is_told) return true;

@@ -8,7 +8,7 @@ import pytest
 import torch
 import torch.distributed.checkpoint as dcp
 import transformers
-from safetensors.torch import load_file, save_file
+from safetensors.torch import load_file, save_file, save_model
 
 import hf_models
 import hf_sizes
@@ -341,3 +341,53 @@ def test_ranks_that_hold_different_heads_are_refused(shardwright, reward_model, 
     told = shardwright("convert", tmp_path / "there", tmp_path / "out", "--to", "hf", expect=2).stderr
     assert "output_layer.weight" in told
     assert not (tmp_path / "out").exists()
+
+
+def test_a_stored_head_that_is_not_the_embedding_it_is_said_to_be(shardwright, tmp_path):
+    """transformers 5 computes with it, Megatron's tied model can't."""
+    model = tmp_path / "model"
+    hf_models.create(model, "llama", vocab_size=510, intermediate_size=120, tie_word_embeddings=True)
+    tensors = load_hf(model)
+    embedding = tensors["model.embed_tokens.weight"]
+    for file in model.glob("*.safetensors*"):
+        file.unlink()
+    save_file(tensors, model / "model.safetensors", metadata={"format": "pt"})
+    said = "config.json says that lm_head.weight is model.embed_tokens.weight, and it is not"
+    for name, head in (("equal", embedding.clone()), ("other", embedding * 2)):
+        stored = with_tensors(model, tmp_path / name, lambda tensors: tensors.update({"lm_head.weight": head}))
+        for to in ("torch_dist", "legacy"):
+            told = shardwright("convert", stored, tmp_path / f"{name}_{to}", "--to", to)
+            assert (said in told.stdout + told.stderr) == (name == "other")
+    config = json.loads((tmp_path / "other" / "config.json").read_text())
+    config["tie_word_embeddings"] = False
+    (tmp_path / "other" / "config.json").write_text(json.dumps(config))
+    told = shardwright("convert", tmp_path / "other", tmp_path / "untied", "--to", "torch_dist")
+    assert said not in told.stdout + told.stderr
+    assert torch.equal(load_dcp(tmp_path / "untied")["output_layer.weight"], embedding * 2)
+
+
+def test_a_head_that_is_stored_in_place_of_its_embedding(shardwright, tmp_path):
+    """safetensors writes what shares memory once, under the first of its names."""
+    model = tmp_path / "model"
+    made = hf_models.create(model, "llama", vocab_size=510, intermediate_size=120, tie_word_embeddings=True)
+    whole = load_hf(model)
+    lone = tmp_path / "lone"
+    lone.mkdir()
+    shutil.copy(model / "config.json", lone)
+    save_model(made, str(lone / "model.safetensors"))
+    stored = load_hf(lone)
+    assert "lm_head.weight" in stored and "model.embed_tokens.weight" not in stored
+    shardwright("verify", lone)
+    for to in ("torch_dist", "legacy", "hf"):
+        done = shardwright("convert", lone, tmp_path / to, "--to", to)
+        assert "lm_head.weight is taken for model.embed_tokens.weight" in done.stdout + done.stderr
+        shardwright("verify", tmp_path / to, "--against", lone)
+        shardwright("diff", lone, tmp_path / to)
+        shardwright("diff", tmp_path / to, model)
+    assert_same(load_hf(tmp_path / "hf"), whole)
+    for key in (lone / "config.json", model / "config.json"):
+        config = json.loads(key.read_text())
+        config["tie_word_embeddings"] = False
+        key.write_text(json.dumps(config))
+    told = shardwright("convert", lone, tmp_path / "no", "--to", "torch_dist", expect=2).stderr
+    assert "model.embed_tokens.weight" in told and "SW0404" in told

@@ -167,6 +167,12 @@ def test_a_release_comes_back(shardwright, deepseek, tmp_path, ue8m0):
                        "fp8-block")  # fmt: skip
     assert "quantised so already" in done.stderr
     checkpoints.assert_same(checkpoints.load_hf(tmp_path / "same"), tensors)
+    assert config_of(tmp_path / "same")["dtype"] == "bfloat16"
+    shardwright("convert", release, tmp_path / "half", "--to", "hf", "--quantise", "fp8-block",
+                "--dtype", "float16")  # fmt: skip
+    assert config_of(tmp_path / "half")["dtype"] == "float16"
+    half = checkpoints.load_hf(tmp_path / "half")
+    assert half["model.norm.weight"].dtype == torch.float16
 
 
 def test_groups_of_fp4_are_those_of_gpt_oss(shardwright, tmp_path):
