@@ -201,7 +201,8 @@ void add_opened(const Checkpoint& checkpoint, const DiagnoseRequest& request,
 // The flag that a conversion of this checkpoint can't be without.
 std::string_view needed_flag(const Checkpoint& checkpoint) {
   if (adapter_note(checkpoint)) return " --hf-config BASE";
-  const bool needs_names = checkpoint.location.traits.is_named_by_family;
+  const SourceTraits& traits = checkpoint.location.traits;
+  const bool needs_names = traits.is_named_by_family || traits.is_hf_model;
   return needs_names && checkpoint.hf_config.empty() ? " --hf-config MODEL" : "";
 }
 
@@ -210,7 +211,7 @@ std::string next_command(const Diagnosis& diagnosis, const SourceFormat& format,
                          const std::string& path, const Candidate& candidate, std::string_view flag,
                          const DiagnoseRequest& request) {
   const std::string place = shell_quoted(path) + flag_of(candidate);
-  if (diagnosis.has_errors()) return "shardwright inspect " + place;
+  if (diagnosis.has_errors()) return "shardwright verify " + place;
   if (&format == &peft_source()) {
     return "shardwright merge-adapter BASE " + shell_quoted(path) + " OUT";
   }

@@ -173,7 +173,7 @@ TEST_P(HeldArguments, ContradictTheTensorsOfEveryFormatAlike) {
   const Status made = convert(folder / "first", folder / "wrong", GetParam().format);
   ASSERT_TRUE(made) << made.error().text();
   EXPECT_EQ(contradictions_in(folder / "wrong"), expected);
-  EXPECT_THAT(diagnosis_of(folder / "wrong").next, testing::StartsWith("shardwright inspect "));
+  EXPECT_THAT(diagnosis_of(folder / "wrong").next, testing::StartsWith("shardwright verify "));
 }
 
 INSTANTIATE_TEST_SUITE_P(

@@ -152,7 +152,7 @@ class LegacyDiagnosis {
     const std::size_t before = diagnosis.findings.size();
     add_legacy_contradictions(std::move(read_), diagnosis);
     if (diagnosis.findings.size() > before) {
-      diagnosis.next = "shardwright inspect " + evidence_.path;
+      diagnosis.next = "shardwright verify " + evidence_.path + evidence_.flag;
     }
   }
 

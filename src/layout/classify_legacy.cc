@@ -127,7 +127,11 @@ std::string next_command(const LegacyEvidence& evidence, const LegacyReading& re
     }
     return fmt::format("shardwright diagnose {}{} --pp {}", evidence.path, evidence.flag, most + 1);
   }
-  if (diagnosis.complete == false || has(diagnosis, "L27")) {
+  // It lists all that is lost, and what else is wrong.
+  if (diagnosis.complete == false || has(diagnosis, "L35") || has(diagnosis, "L40")) {
+    return "shardwright verify " + evidence.path + evidence.flag;
+  }
+  if (has(diagnosis, "L27")) {
     return fmt::format("shardwright inspect {}/{}/{}", evidence.path, first.name, first.file);
   }
   if (has(diagnosis, "L05")) {

@@ -540,7 +540,7 @@ TEST(ClassifyLegacy, SaysWhatToTypeNext) {
             "shardwright convert ckpt OUT --to legacy --tp 4 --ep 4 --etp 1");
   LegacyEvidence cut = of(kDense);
   remove_folder(cut, "mp_rank_00_001");
-  EXPECT_EQ(next(cut), "shardwright inspect ckpt/mp_rank_00_000/model_optim_rng.pt");
+  EXPECT_EQ(next(cut), "shardwright verify ckpt");
 }
 
 TEST(ClassifyLegacy, IsNotMisledByHostileNumbers) {

@@ -186,6 +186,17 @@ std::optional<Phrase> other_save(const RankSample& first, const RankSample& samp
   return std::nullopt;
 }
 
+// Of folders that lost or gained an axis since: their ranks are numbered by other sizes.
+bool has_other_sizes(const RecordedRun& run, const ParallelConfig& config, bool with_experts) {
+  const auto differs = [](const std::optional<std::int64_t>& recorded, std::int64_t size) {
+    return recorded && *recorded != size;
+  };
+  const AxisSizes& sizes = run.sizes;
+  return differs(sizes.tensor, config.tensor) || differs(sizes.pipeline, config.pipeline) ||
+         (with_experts && (differs(sizes.expert, config.expert) ||
+                           differs(sizes.expert_tensor, config.expert_tensor)));
+}
+
 }  // namespace
 
 bool record_ranks(const LegacyAxes& axes, std::span<const PlacedSample> samples) {
@@ -197,7 +208,9 @@ bool record_ranks(const LegacyAxes& axes, std::span<const PlacedSample> samples)
   }
   const RecordedRun& first = samples.front().sample->run;
   std::set<std::int64_t> ranks;
+  const bool with_experts = has_experts(samples);
   for (const PlacedSample& placed : samples) {
+    if (has_other_sizes(placed.sample->run, config, with_experts)) return false;
     const RecordedRun& run = placed.sample->run;
     if (!run.rank || !run.world || run.has_encoder_ranks || run.world != first.world) return false;
     if (*run.rank < 0 || *run.rank >= *run.world || *run.world > kMostRunRanks) return false;
@@ -208,7 +221,7 @@ bool record_ranks(const LegacyAxes& axes, std::span<const PlacedSample> samples)
   const std::int64_t stage = config.tensor * config.pipeline;
   const std::int64_t expert_stage = config.expert_tensor * config.expert * config.pipeline;
   const bool is_run =
-      *first.world % stage == 0 && (!has_experts(samples) || *first.world % expert_stage == 0);
+      *first.world % stage == 0 && (!with_experts || *first.world % expert_stage == 0);
   return ranks.size() > 1 && is_run;
 }
 
