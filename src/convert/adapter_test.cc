@@ -366,6 +366,22 @@ TEST_F(Adapter, TheAdapterIsASource) {
   EXPECT_EQ(merged.error().code, Code::kTargetInsideSource);
 }
 
+// A trainer saves the next one over it meanwhile.
+TEST_F(Adapter, ThatChangesMeanwhileIsRefused) {
+  put_linear();
+  for (const char* const file : {"adapter_model.safetensors", "adapter_config.json"}) {
+    PreparedConversion prepared = prepare_conversion(request()).value();
+    const std::filesystem::path path = std::filesystem::path(folder_ / "adapter") / file;
+    const auto time = std::filesystem::last_write_time(path);
+    std::filesystem::last_write_time(path, time + std::chrono::seconds(5));
+    const auto merged = run_conversion(prepared, {});
+    ASSERT_FALSE(merged) << file;
+    EXPECT_EQ(merged.error().code, Code::kSourceChanged);
+    EXPECT_THAT(merged.error().text(), HasSubstr(std::string(file) + ": changed while"));
+    EXPECT_FALSE(std::filesystem::exists(request().output));
+  }
+}
+
 // Eight bits multiplied out, and the product added before the one rounding: 2 * 0.5 + 2 * 3.
 TEST_F(Adapter, QuantisedBasesAreMultipliedOutFirst) {
   const TensorDesc values{"q.weight", DType::kF8E4M3, {1, 1}};

@@ -6,11 +6,14 @@
 #include <algorithm>
 #include <filesystem>
 #include <iterator>
+#include <span>
+#include <string_view>
 #include <utility>
 
 #include "base/endian.h"
 #include "base/fail.h"
 #include "codec/sha256.h"
+#include "compare/digest_file.h"
 #include "compare/digest_writer.h"
 #include "compare/integrity_file.h"
 #include "compare/listed_digests.h"
@@ -61,6 +64,16 @@ Result<std::vector<GuardFile>> guard_files(const PreparedConversion& conversion,
         SW_TRY(signature_file_of(folder, digests, signed_name(request.output, folder), key)));
   }
   return guards;
+}
+
+// An earlier run may have made some that did not come to publish, with other flags than this one.
+void remove_guards(std::span<const std::string> written, const std::string& partial_path) {
+  const std::string folder = digested_folder(written);
+  for (const std::string_view name : {kDigestFile, kIntegrityFile, kSignatureFile}) {
+    const std::string path = folder + std::string(name);
+    if (std::ranges::find(written, path) != written.end()) continue;
+    (void)::unlink((partial_path + "/" + path).c_str());
+  }
 }
 
 Workers workers_of(const PreparedConversion& conversion, const RunOptions& options) {
@@ -189,6 +202,7 @@ Status publish_output(const PreparedConversion& conversion, const RunOptions& op
   SW_TRY(check_not_cancelled(options));  // the last one who follows it may have stopped it
   begin_phase(options, RunPhase::kPublish, 0);
   SW_TRY(conversion.source.files->check_unchanged());
+  remove_guards(conversion.plan.target.files, publication.partial_path());
   if (digests != nullptr) {
     SW_TRY(write_digest_file(publication.directory(), publication.partial_path(), conversion.plan,
                              *digests, thread_count(conversion.request.threads)));
@@ -196,8 +210,6 @@ Status publish_output(const PreparedConversion& conversion, const RunOptions& op
   const std::vector<GuardFile> guards =
       SW_TRY(guard_files(conversion, options, publication.directory()));
   for (const GuardFile& guard : guards) {
-    // One may be there that an earlier run made, which did not come to publish.
-    (void)::unlink((publication.partial_path() + "/" + guard.path).c_str());
     SW_TRY(write_guard_file(publication.directory(), guard));
   }
   SetAsideJournals journals(publication);

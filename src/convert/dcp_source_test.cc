@@ -177,5 +177,32 @@ TEST(DcpSourceRefusal, FindsRanksWhoseReplicasDiffer) {
   EXPECT_EQ(done.error().code, Code::kReplicasDiffer) << done.error().text();
 }
 
+// What describes the model may lie above the checkpoint, and counts as its files do.
+TEST(DcpSource, RefusesAChangeOfADocumentAboveIt) {
+  const TemporaryFolder place;
+  ConvertRequest request;
+  request.input = golden_path("hf/llama3/hf");
+  request.output = place / "top/step1";
+  request.format = "dcp";
+  ASSERT_TRUE(convert_now(request));
+  std::filesystem::copy(golden_path("hf/llama3/hf") + "/config.json", place.path() / "top");
+  place.put("top/tokenizer.json", "{}");
+  request.input = place / "top/step1";
+  request.output = place / "out";
+  request.format = "hf";
+  {
+    const auto planned = prepare_conversion(request);
+    ASSERT_TRUE(planned) << planned.error().text();
+    const PreparedConversion& prepared = *planned;
+    place.put("top/tokenizer.json", R"({"longer": 1})");
+    const auto done = run_conversion(prepared, {});
+    ASSERT_FALSE(done);
+    EXPECT_EQ(done.error().code, Code::kSourceChanged);
+    EXPECT_FALSE(std::filesystem::exists(place / "out"));
+  }
+  ASSERT_TRUE(convert_now(request));
+  EXPECT_EQ(place.get("out/tokenizer.json"), R"({"longer": 1})");
+}
+
 }  // namespace
 }  // namespace shardwright

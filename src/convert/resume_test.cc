@@ -28,6 +28,7 @@ namespace {
 
 namespace fs = std::filesystem;
 using testing::HasSubstr;
+using testing::Not;
 
 // Smaller than tensors of the golden files: some are done in several pieces.
 constexpr std::uint64_t kSmallPiece = 700;
@@ -428,6 +429,25 @@ TEST_F(ResumeFromDisk, TakesItOver) {
   EXPECT_EQ(difference(read_all_tensors(place_ / "out").value(),
                        read_all_tensors(golden_path("hf/llama3")).value()),
             "");
+}
+
+// A signature among them would not be of what is beside it, nor by anyone's key.
+TEST_F(ResumeFromDisk, PublishesNoGuardsThatAnEarlierRunMade) {
+  const std::vector<std::string> guards = {"shardwright-digests.jsonl", "integrity.json",
+                                           "model.sig"};
+  for (const std::string& name : guards) {
+    place_.put(fs::path(folder_).filename().string() + "/iter_0000000/" + name, "of another run");
+  }
+  ConvertRequest guarded = request();
+  guarded.sha256 = true;
+  const auto report = convert_now(guarded);
+  ASSERT_TRUE(report) << report.error().text();
+  EXPECT_FALSE(fs::exists(folder_));
+  for (const std::string& name : guards) {
+    const std::string path = "out/iter_0000000/" + name;
+    EXPECT_EQ(fs::exists(place_ / path), name == "integrity.json") << name;
+  }
+  EXPECT_THAT(place_.get("out/iter_0000000/integrity.json"), Not(HasSubstr("of another run")));
 }
 
 TEST_F(ResumeFromDisk, LeavesItAloneWithoutBeingAsked) {

@@ -8,7 +8,9 @@
 #include <vector>
 
 #include "convert/golden.h"
+#include "convert/saved_plan.h"
 #include "convert/upcycle_spec.h"
+#include "exec/plan_fingerprint.h"
 #include "tensor/convert.h"
 #include "testing/golden_files.h"
 #include "testing/temporary_folder.h"
@@ -143,6 +145,23 @@ TEST(Upcycle, GivesTheSameFromEveryFormatAndLayout) {
       EXPECT_EQ(difference(upcycled_tensors(back), direct), "") << out;
     }
   }
+}
+
+// Pieces of routers drawn otherwise are those of another conversion.
+TEST(Upcycle, ResumesNoRoutersOfAnotherSeed) {
+  const TemporaryFolder folder;
+  const auto ids = [&](std::string_view spec) {
+    const PreparedConversion prepared =
+        prepare_conversion(upcycle_request(golden_path(kLlama), folder / "out", spec)).value();
+    return std::pair(
+        parts_id_of(save_plan(prepared).value()),
+        source_fingerprint(prepared.plan, *prepared.source.files, SourceIdentity::kFiles).value());
+  };
+  const auto first = ids("experts=4,topk=2,seed=1");
+  EXPECT_EQ(ids("experts=4,topk=2,seed=1"), first);
+  const auto other = ids("experts=4,topk=2,seed=2");
+  EXPECT_NE(other.first, first.first);
+  EXPECT_NE(other.second, first.second);
 }
 
 TEST(Upcycle, SaysSoInArgumentsAndDocuments) {

@@ -9,6 +9,7 @@
 #include "format/folder.h"
 #include "format/model_config.h"
 #include "format/model_files.h"
+#include "io/watched_directory.h"
 #include "remote/open_path.h"
 
 namespace shardwright {
@@ -24,7 +25,7 @@ Result<bool> take_from(const std::string& folder, Checkpoint& checkpoint, Defect
     const std::string path = path_in(folder, place);
     auto opened = open_directory(path);
     if (!opened || !(*opened)->exists(kConfigFile)) continue;
-    const std::shared_ptr<const Directory> directory = *std::move(opened);
+    const auto directory = std::make_shared<const WatchedDirectory>(*std::move(opened));
     checkpoint.hf_config = SW_TRY(read_model_config(*directory, "", checkpoint.notes));
     for (const DirectoryEntry& entry : SW_TRY(directory->list(""))) {
       if (entry.is_directory || !describes_model(entry.name)) continue;

@@ -127,7 +127,6 @@ Result<FileVersion> SourceFiles::version(std::uint32_t file) const {
   if (const SourceFiles* const owner = owner_of(file)) return owner->version(file);
   const std::scoped_lock lock(mutex_);
   const Slot& slot = slots_[file];
-  if (slot.stays_open) return FileVersion{.size_bytes = slot.file->size()};
   if (slot.file) return slot.file->version();
   const Directory& directory = slot.directory ? *slot.directory : *directory_;
   return directory.version(paths_[file]);

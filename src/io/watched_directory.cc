@@ -37,6 +37,13 @@ Result<std::unique_ptr<ReadableFile>> WatchedDirectory::open(std::string_view pa
   return file;
 }
 
+Result<FileVersion> WatchedDirectory::version(std::string_view path) const {
+  const FileVersion now = SW_TRY(inner_->version(path));
+  const std::scoped_lock lock(mutex_);
+  opened_.try_emplace(std::string(path), now);
+  return now;
+}
+
 Status WatchedDirectory::check_unchanged() const {
   const std::scoped_lock lock(mutex_);
   for (const auto& [path, before] : opened_) {

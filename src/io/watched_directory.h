@@ -10,7 +10,7 @@
 
 namespace shardwright {
 
-/// A directory that remembers what each file was when it was first opened, so that what was read
+/// A directory that remembers what each file was when it was first opened or asked for, so that what was read
 /// of a checkpoint that someone writes to meanwhile is never taken for one state of it. Owns the
 /// directory that it passes everything on to. Thread-safe.
 class WatchedDirectory final : public Directory {
@@ -29,9 +29,7 @@ class WatchedDirectory final : public Directory {
     return inner_->list(path);
   }
   [[nodiscard]] bool lists_all() const override { return inner_->lists_all(); }
-  [[nodiscard]] Result<FileVersion> version(std::string_view path) const override {
-    return inner_->version(path);
-  }
+  [[nodiscard]] Result<FileVersion> version(std::string_view path) const override;
   [[nodiscard]] bool exists(std::string_view path) const override { return inner_->exists(path); }
   [[nodiscard]] const std::string& name() const override { return inner_->name(); }
 

@@ -66,6 +66,18 @@ TEST(WatchedDirectory, CaresOnlyForWhatWasOpened) {
   EXPECT_TRUE(watched.check_unchanged());
 }
 
+// What is copied later is as long as it was when the copy was planned.
+TEST(WatchedDirectory, CaresForWhatItWasAskedFor) {
+  auto memory = std::make_unique<MemoryDirectory>();
+  MemoryDirectory& inner = *memory;
+  inner.put("f", "contents");
+  const WatchedDirectory watched(std::move(memory));
+  EXPECT_EQ(watched.version("f").value().size_bytes, 8U);
+  inner.put("f", "longer contents");
+  EXPECT_EQ(watched.open("f").error().code, Code::kSourceChanged);
+  EXPECT_EQ(watched.check_unchanged().error().code, Code::kSourceChanged);
+}
+
 TEST(WatchedDirectory, AsksEveryDirectoryOfTheSourceFiles) {
   const auto make = [](MemoryDirectory*& inner) {
     auto memory = std::make_unique<MemoryDirectory>();

@@ -11,6 +11,7 @@
 #include "format/model_files.h"
 #include "format/nemo/nemo_config.h"
 #include "io/source_files.h"
+#include "io/watched_directory.h"
 #include "remote/open_path.h"
 #include "state/provider_arguments.h"
 #include "state/run_config.h"
@@ -29,7 +30,7 @@ Result<std::shared_ptr<const Directory>> open_context(const Checkpoint& checkpoi
       is_remote_path(path) ? path : std::filesystem::absolute(path, error).string();
   const std::string context = folder_above(data).value_or(data) + "/context";
   if (error || !is_folder(context)) return std::shared_ptr<const Directory>();
-  return std::shared_ptr<const Directory>(SW_TRY(open_directory(context)));
+  return std::make_shared<const WatchedDirectory>(SW_TRY(open_directory(context)));
 }
 
 // The first folder that has any.

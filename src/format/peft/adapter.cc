@@ -11,6 +11,7 @@
 #include "base/text.h"
 #include "format/hf/hf_reader.h"
 #include "io/source_files.h"
+#include "io/watched_directory.h"
 #include "model/expert_parameter.h"
 #include "remote/open_path.h"
 #include "tensor/strided_copy.h"
@@ -130,7 +131,7 @@ class AdapterOpening {
   explicit AdapterOpening(std::string path) { adapter_.path = std::move(path); }
 
   Result<PeftAdapter> run() {
-    adapter_.folder = SW_TRY(open_directory(adapter_.path));
+    adapter_.folder = std::make_shared<WatchedDirectory>(SW_TRY(open_directory(adapter_.path)));
     adapter_.config = SW_TRY(read_peft_config(*adapter_.folder));
     SW_TRY(read_header());
     SW_TRY(check_parameters());
