@@ -26,6 +26,11 @@ void tell_left_out(std::string_view path, std::vector<std::string>& notes) {
   notes.push_back(translated("{} is left out: no tensor is quantised now", path));
 }
 
+bool is_of_trainer(const Checkpoint& source) {
+  const SourceTraits& traits = source.location.traits;
+  return traits.is_named_by_family || traits.records != Records::kNone;
+}
+
 // One linear, as transformers' classes have it.
 std::optional<ConfigHead> config_head_of(const TargetParts& parts) {
   std::optional<ConfigHead> head;
@@ -79,7 +84,8 @@ Status add_hf_documents(const ConvertRequest& request, const Checkpoint& source,
     edits.vocabulary = request.extend_vocab;
     edits.quantisation = choice.config;
     edits.expert_dtype = choice.expert_dtype;
-    if (facts != nullptr) edits.head = config_head_of(parts);
+    // A trainer may save the config of the language model that it began with.
+    if (facts != nullptr || is_of_trainer(source)) edits.head = config_head_of(parts);
     edits.without_prediction = facts != nullptr && !facts->has_prediction_layers;
     // Of a Hugging Face model that stays as it is, nothing in config.json becomes untrue.
     if (facts != nullptr || request.dtype) edits.dtype = written_dtype(parts.tensors);

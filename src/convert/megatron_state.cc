@@ -310,8 +310,8 @@ Status add_state_from_megatron(const ConvertRequest& request, const Checkpoint& 
 
   CommonStateEdits edits;
   const auto said = common ? common->iteration() : std::nullopt;
+  edits.iteration = said.value_or(iteration);
   if (common && !said) {
-    edits.iteration = iteration;
     notes.push_back(translated("{}: its state does not say which iteration it is of: {} is written",
                                source.location.path, iteration));
   } else if (said && *said != iteration) {
@@ -365,16 +365,25 @@ Status add_state_from_megatron(const ConvertRequest& request, const Checkpoint& 
                       return object.name.find("final_layernorm._extra_state") != std::string::npos;
                     });
   }
+  // NeMo and verl store none, or elsewhere, and Megatron asks for them.
+  const bool lacks_arguments = !common || common->arguments().empty();
+  if (lacks_arguments) {
+    add_dtype_arguments(parts, edits.arguments);
+    ArgumentEdits told(source.arguments.begin(), source.arguments.end());
+    // A YAML file has more than attributes: what a value is made of, and sections.
+    std::erase_if(told, [](const auto& edit) {
+      return edit.first.starts_with('_') || edit.first.contains('.');
+    });
+    add_missing(told, edits.arguments);
+    if (source.arguments.empty()) {
+      notes.push_back("the source has no arguments of a run: those of the layout are written");
+    }
+  }
   if (common) {
     parts.common_state = SW_TRY(common->encode(edits, notes));
   } else {
     const bool numbered = has_numbered_layers(parts);
-    add_dtype_arguments(parts, edits.arguments);
-    add_missing({source.arguments.begin(), source.arguments.end()}, edits.arguments);
     parts.common_state = SW_TRY(new_common_state(edits.arguments, iteration, numbered));
-    if (source.arguments.empty()) {
-      notes.push_back("the source has no common state: arguments hold the layout only");
-    }
   }
   parts.arguments = source.arguments;
   for (const auto& [name, value] : corrected) parts.arguments.insert_or_assign(name, value);

@@ -187,6 +187,11 @@ TEST(Detect, DescendsToTheData) {
                      {"iter_0000010/mp_rank_00/model_optim_rng.pt", "x"},
                      {"iter_0000020/mp_rank_00/model_optim_rng.pt", "x"}}),
               ElementsAre("legacy in iter_0000010"));
+  EXPECT_THAT(found({{"latest_ckpt_global_step.txt", "10"},
+                     {"global_step_10/.metadata", "x"},
+                     {"global_step_20/.metadata", "x"}}),
+              ElementsAre("dcp in global_step_10"))
+      << "SkyRL's";
   EXPECT_THAT(found({{kTracker, "release"}, {"release/.metadata", "x"}}),
               ElementsAre("dcp in release"));
   EXPECT_THAT(found({{"iter_0000005/.metadata", "x"}, {"iter_0000012/.metadata", "x"}}),

@@ -26,6 +26,13 @@ void tell_files_beside(Checkpoint& checkpoint) {
                    "its base",
                    adapter));
   }
+  constexpr const char* kValueHead = "value_head.bin";
+  if (is_unread(kValueHead)) {
+    checkpoint.notes.push_back(
+        translated("{} holds the head of a reward or value model, and is left out; saved as "
+                   "value_head.safetensors it goes along",
+                   kValueHead));
+  }
   for (const char* optimizer : {"optimizer.pt", "optimizer.bin"}) {
     if (!is_unread(optimizer)) continue;
     checkpoint.notes.push_back(

@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "io/memory_directory.h"
 #include "testing/temporary_folder.h"
 
 namespace shardwright {
@@ -12,6 +13,21 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+
+TEST(FilesBeside, AreToldWhereTheyHoldWhatIsLeftOut) {
+  auto directory = std::make_unique<MemoryDirectory>();
+  directory->put("value_head.bin", "x");
+  directory->put("value_head.safetensors", "x");
+  Checkpoint checkpoint;
+  checkpoint.directory = std::move(directory);
+  tell_files_beside(checkpoint);
+  EXPECT_THAT(checkpoint.notes,
+              ElementsAre(HasSubstr("value_head.bin holds the head of a reward")));
+  checkpoint.notes.clear();
+  checkpoint.catalog.files = {"value_head.bin"};
+  tell_files_beside(checkpoint);
+  EXPECT_THAT(checkpoint.notes, IsEmpty()) << "it is read";
+}
 
 TEST(OptimizerBeside, IsThatOfTheSameNumber) {
   TemporaryFolder folder;

@@ -17,8 +17,15 @@ std::string_view last_name(std::string_view path) {
 }
 
 std::optional<std::int64_t> iteration_of(std::string_view path) {
-  for (const std::string_view prefix : {"iter_", "step_", "global_step_"}) {
+  constexpr std::string_view kStep = "global_step_";
+  for (const std::string_view prefix :
+       {std::string_view("iter_"), std::string_view("step_"), kStep}) {
     if (const auto number = number_after(last_name(path), prefix)) return number;
+  }
+  // verl's folders of a step have one for each role, and that may have one for each kind.
+  for (int steps = 0; steps < 2 && path.find('/') != std::string_view::npos; ++steps) {
+    path = path.substr(0, path.find_last_of('/'));
+    if (const auto number = number_after(last_name(path), kStep)) return number;
   }
   return std::nullopt;
 }

@@ -9,6 +9,7 @@
 #include "dcp/torch_items.h"
 #include "io/source_files.h"
 #include "shardwright/checkpoint.h"
+#include "state/state_document.h"
 #include "testing/golden_files.h"
 #include "testing/temporary_folder.h"
 
@@ -62,7 +63,7 @@ TEST(OpenCheckpoint, FindsFilesThatAreShortOrMissing) {
 
 TEST(OpenCheckpoint, AsksForABackendThatIsKnown) {
   const TemporaryFolder place;
-  std::filesystem::copy(golden_path("dcp/strided_rows7/ckpt"), place / "ckpt");
+  fs::copy(golden_path("dcp/strided_rows7/ckpt"), place / "ckpt");
   ASSERT_TRUE(open_checkpoint(place / "ckpt"));
   for (const char* text :
        {"{}", "[]", R"({"sharded_backend": 3})", R"({"sharded_backend": "other"})"}) {
@@ -71,6 +72,26 @@ TEST(OpenCheckpoint, AsksForABackendThatIsKnown) {
     ASSERT_FALSE(opened) << text;
     EXPECT_EQ(opened.error().code, Code::kUnsupportedFormat) << text;
   }
+}
+
+// verl's runs keep no arguments, but a folder for Hugging Face beside the checkpoint.
+TEST(OpenCheckpoint, TakesAConfigNearATorchDistCheckpointThatSaysNothing) {
+  const TemporaryFolder folder;
+  const fs::path actor = folder.path() / "global_step_7/actor";
+  fs::create_directories(actor);
+  fs::copy(golden_path("mcore/dense_te/v0.16.1/tp2pp2-torch_dist-full") + "/iter_0000010",
+           actor / "dist_ckpt", fs::copy_options::recursive);
+  folder.put("global_step_7/actor/huggingface/config.json", R"({"model_type": "llama"})");
+  const std::string path = (actor / "dist_ckpt").string();
+  EXPECT_EQ(open_checkpoint(path)->hf_config, "") << "its arguments say what it is";
+  const std::string common = "global_step_7/actor/dist_ckpt/common.pt";
+  StateDocument state = StateDocument::read(folder.get(common)).value();
+  ASSERT_TRUE(state.document().erase(state.dict(), "args"));
+  folder.put(common, state.encode().value());
+  const Checkpoint opened = open_checkpoint(path).value();
+  EXPECT_EQ(opened.hf_config, R"({"model_type": "llama"})");
+  EXPECT_EQ(opened.location.iteration, 7);
+  EXPECT_THAT(opened.notes, testing::Contains(HasSubstr("actor/huggingface")));
 }
 
 }  // namespace

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "format/tracker.h"
 
+#include <algorithm>
+#include <array>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -8,16 +10,24 @@
 #include "format/iteration_folder.h"
 
 namespace shardwright {
+namespace {
+
+// Megatron's, which others write too, and SkyRL's.
+constexpr std::array<std::string_view, 2> kTrackers = {kTrackerName, "latest_ckpt_global_step.txt"};
+
+}  // namespace
 
 Result<std::optional<Tracker>> read_tracker(const Folder& folder) {
-  if (!folder.has_file(kTrackerName)) return std::optional<Tracker>();
-  const std::string text = SW_TRY(folder.read(kTrackerName));
+  const auto file =
+      std::ranges::find_if(kTrackers, [&](std::string_view name) { return folder.has_file(name); });
+  if (file == kTrackers.end()) return std::optional<Tracker>();
+  const std::string text = SW_TRY(folder.read(*file));
   const std::string_view word = tracker_word(text);
   Tracker tracker;
-  tracker.file = kTrackerName;
+  tracker.file = *file;
   tracker.text = word.substr(0, 40);
   tracker.folder = iteration_folder(word);
-  // verl and VeOmni keep the number and name the folder otherwise.
+  // verl, VeOmni and SkyRL keep the number and name the folder otherwise.
   const std::string step = "global_step_" + std::string(word);
   if (folder.folder(tracker.folder) == nullptr && folder.folder(step) != nullptr) {
     tracker.folder = step;

@@ -131,8 +131,8 @@ std::span<const Sentence> chinese_of_convert() {
        "{} 个 RNG 和 rerun 状态被丢弃：它们属于旧布局的 rank"},
       {"--pp {}: the model has no layers that pipeline stages could share, expected 1",
        "--pp {}: 该模型没有可由流水线 stage 分担的层，应为 1"},
-      {"the source has no common state: arguments hold the layout only",
-       "源没有公共状态：参数只说明布局"},
+      {"the source has no arguments of a run: those of the layout are written",
+       "源没有训练参数：只写出布局参数"},
       {"--max-memory {}: this conversion needs at least {} bytes ({} MiB): {} tensors of the "
        "source and {} of the target are known by name and place",
        "--max-memory {}: 该转换至少需要 {} 字节（{} MiB）：要记住源的 {} 个张量和目标的 {} 个张"

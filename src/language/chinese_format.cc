@@ -12,6 +12,9 @@ std::span<const Sentence> chinese_of_format() {
        "{} 是适配器，未被读取；用 'shardwright merge-adapter' 把它合并进基座模型"},
       {"{} beside {} holds the optimizer, which is left out: it is a checkpoint of its own",
        "{1} 旁的 {0} 存有优化器，未被读取：它是一个单独的 checkpoint"},
+      {"{} holds the head of a reward or value model, and is left out; saved as "
+       "value_head.safetensors it goes along",
+       "{} 是奖励或价值模型的 head，不在其中；另存为 value_head.safetensors 即可一并转换"},
       {"{}: the optimizer's states number parameters as only the run knows, and are left out",
        "{}：优化器状态中参数的编号只有那次训练知道，未被读取"},
       {"not there: {}; a rank writes no file for tensors that it has no part of, and if it had "

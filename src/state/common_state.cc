@@ -90,7 +90,8 @@ Result<CommonState> CommonState::read(std::string bytes) {
 }
 
 std::optional<std::int64_t> CommonState::iteration() const {
-  const Value iteration = state_->dict().find("iteration");
+  Value iteration = state_->dict().find("iteration");
+  if (!iteration) iteration = state_->dict().find("global_step");
   return iteration ? iteration.as_int() : std::nullopt;
 }
 
@@ -101,6 +102,12 @@ Result<std::string> CommonState::encode(const CommonStateEdits& edits,
   StateDocument edited = SW_TRY(StateDocument::read(bytes_));
   Document& document = edited.document();
   const Value state = edited.dict();
+  if (!state.find("args")) {
+    document.set(state, "args", document.object(document.global("argparse", "Namespace")));
+    if (!state.find("checkpoint_version")) {
+      document.set(state, "checkpoint_version", document.real(3.0));
+    }
+  }
   if (const Value args = state.find("args")) {
     for (const auto& [name, value] : edits.arguments) {
       document.set_attribute(args, name, make_plain_value(document, value));

@@ -17,7 +17,8 @@ namespace shardwright {
 
 /// What to change in a common state that is carried to another layout.
 struct CommonStateEdits {
-  std::vector<std::pair<std::string, ArgValue>> arguments;  ///< set, added where missing
+  /// Set, added where missing; a state without any gets them all.
+  std::vector<std::pair<std::string, ArgValue>> arguments;
   bool drop_optimizer = false;
   std::optional<DType> dtype;  ///< the weights', where it is not what the run's arguments say
   /// Set where the target's entries are not named as the source's were: whether layers are
@@ -40,7 +41,7 @@ class CommonState {
 
   /// The attributes of `args` that are plain values; empty when there are no args.
   [[nodiscard]] const Arguments& arguments() const { return arguments_; }
-  /// `iteration`, if the state has one.
+  /// `iteration`, if the state has one, or what Lightning calls it (`global_step`).
   [[nodiscard]] std::optional<std::int64_t> iteration() const;
   /// How it says that the optimizer's states were saved.
   [[nodiscard]] StateSharding sharding() const;

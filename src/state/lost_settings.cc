@@ -40,24 +40,15 @@ std::vector<TensorDesc> trained_parameters(const Catalog& catalog) {
   return parameters;
 }
 
-// NeMo lists its optimizers, of which there is one, and has schedulers of another kind.
-pickle::Value stored_optimizers(pickle::Value state) {
-  const pickle::Value optimizer = state.find("optimizer");
-  return optimizer ? optimizer : state.find("optimizer_states");
-}
+constexpr const char* kNoGroups =
+    "common state: the optimizer's parameter groups are missing; convert without it "
+    "(--optimizer drop)";
 
-std::vector<OptimizerGroup> groups_of_all(pickle::Value optimizers) {
-  std::vector<pickle::Value> chains = {optimizers};
-  if (optimizers.is(pickle::Kind::kList)) {
-    chains.clear();
-    for (std::size_t i = 0; i < optimizers.size(); ++i) chains.push_back(optimizers[i]);
-  }
+std::vector<OptimizerGroup> groups_of_all(pickle::Value chain) {
   std::vector<OptimizerGroup> groups;
-  for (const pickle::Value chain : chains) {
-    for (const pickle::Value optimizer : chained_optimizers(chain)) {
-      for (const pickle::Value group : param_groups_of(optimizer)) {
-        groups.push_back(read_param_group(group));
-      }
+  for (const pickle::Value optimizer : chained_optimizers(chain)) {
+    for (const pickle::Value group : param_groups_of(optimizer)) {
+      groups.push_back(read_param_group(group));
     }
   }
   return groups;
@@ -67,24 +58,24 @@ std::vector<OptimizerGroup> groups_of_all(pickle::Value optimizers) {
 
 Result<LostSettings> find_lost_settings(const Checkpoint& checkpoint, const Catalog& catalog) {
   LostSettings lost;
-  if (checkpoint.common_state.empty()) return lost;
+  const bool is_lost = checkpoint.common_state.empty();
+  if (is_lost && !checkpoint.location.traits.needs_common_state) return lost;
   const std::vector<TensorDesc> parameters = trained_parameters(catalog);
   if (parameters.empty()) return lost;
+  if (is_lost) {
+    lost.groups = kNoGroups;
+    return lost;
+  }
   const StateDocument state = SW_TRY(StateDocument::read(checkpoint.common_state));
-  const pickle::Value optimizers = stored_optimizers(state.dict());
-  const std::vector<OptimizerGroup> groups = groups_of_all(optimizers);
-  const bool is_listed = optimizers.is(pickle::Kind::kList);
-  if (is_listed && groups.empty()) return lost;  // in no form that is known
+  const std::vector<OptimizerGroup> groups = groups_of_all(state.dict().find("optimizer"));
   if (groups.empty()) {
-    lost.groups =
-        "common state: the optimizer's parameter groups are missing; convert without it "
-        "(--optimizer drop)";
+    lost.groups = kNoGroups;
   } else if (const TensorDesc* first = first_without_group(parameters, groups)) {
     lost.others.push_back(
         translated("common state: no parameter group of the optimizer is for {}, which has states",
                    first->name));
   }
-  if (!is_listed && !state.dict().find("opt_param_scheduler")) {
+  if (!state.dict().find("opt_param_scheduler")) {
     lost.others.emplace_back(
         "common state: opt_param_scheduler is missing, so a run that goes on begins its learning "
         "rate schedule anew");

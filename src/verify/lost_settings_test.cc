@@ -100,18 +100,12 @@ TEST_F(LostSettingsTest, ALostKindOfGroupIsTold) {
   EXPECT_THAT(convert()->notes, Contains(told));
 }
 
-// NeMo lists its optimizers, and its schedulers have another name.
-TEST_F(LostSettingsTest, AListOfOptimizersIsNeMos) {
-  edit([](pickle::Document& document, pickle::Value state) {
-    const std::array<pickle::Value, 1> one = {state.find("optimizer")};
-    document.set(state, "optimizer", document.list(one));
-    ASSERT_TRUE(document.erase(state, "opt_param_scheduler"));
-  });
-  EXPECT_THAT(found(Severity::kError), IsEmpty());
-  EXPECT_THAT(found(Severity::kWarning), IsEmpty());
-  const auto converted = convert();
-  ASSERT_TRUE(converted) << converted.error().text();
-  EXPECT_THAT(converted->notes, Each(Not(HasSubstr("common state"))));
+TEST_F(LostSettingsTest, StatesWithoutACommonStateAreRefused) {
+  planted_.remove(kStateOfRun);
+  EXPECT_THAT(found(Severity::kError), Contains(HasSubstr("parameter groups are missing")));
+  const auto refused = convert();
+  ASSERT_FALSE(refused);
+  EXPECT_THAT(refused.error().message, HasSubstr("--optimizer drop"));
 }
 
 // Of a run in float32 it is torch's own dict.

@@ -60,6 +60,11 @@ def test_a_head_in_what_a_job_saved(shardwright, tmp_path, name, form):
     source.mkdir()
     model.config.save_pretrained(source)
     if form == "verl":
+        # A critic's config is that of the language model that it was made of.
+        config = read_config(source)
+        family = config["architectures"][0].split("For")[0]
+        config["architectures"] = [family + ("LMHeadModel" if name == "gpt2" else "ForCausalLM")]
+        (source / "config.json").write_text(json.dumps(config))
         torch.save(tensors, source / "model_world_size_1_rank_0.pt")
     elif form == "dcp":
         dcp.save({"model": tensors}, checkpoint_id=source, no_dist=True)

@@ -7,6 +7,7 @@ import shutil
 import tarfile
 
 import checkpoints
+import megatron_optimizer
 import pytest
 import torch
 from checkpoints import GOLDEN, assert_same, load_hf
@@ -141,6 +142,47 @@ def test_nemo2_to_megatron_has_megatrons_names(shardwright, nemo2, tmp_path):
     names = checkpoints.load_dcp(tmp_path / "mcore").keys()
     assert names and not [name for name in names if name.startswith("module.")]
     shardwright("diff", tmp_path / "mcore", LLAMA)
+
+
+def test_nemo2s_optimizer_goes_on_in_megatron(megatron, shardwright, tmp_path):
+    """MegatronStrategy lists its optimizers, Megatron-LM has the only one of them."""
+    from megatron.core import dist_checkpointing, parallel_state
+
+    run = tmp_path / "llama"
+    (run / "weights").mkdir(parents=True)
+    model = megatron.build(settings(), "te")
+    megatron.fill(model, checkpoints.truth("llama3"))
+    optimizer = megatron_optimizer.build(model)
+    megatron_optimizer.step(optimizer, 3)
+    trained = {name: tensor.clone() for name, tensor in megatron_optimizer.tensors(optimizer).items()}
+    group = parallel_state.get_data_parallel_group(with_context_parallel=True)
+    state = model.sharded_state_dict(prefix="module.", metadata={"dp_cp_group": group})
+    top = {"sharded_state_dict": state, "optimizer": [optimizer.sharded_state_dict(state)]}
+    dist_checkpointing.save({**top, "global_step": 7, "lr_schedulers": [{}]}, str(run / "weights"))
+    put_context(run)
+
+    shardwright("convert", run, tmp_path / "mcore", "--to", "torch_dist")
+    shardwright("verify", tmp_path / "mcore")
+    assert (tmp_path / "mcore" / "latest_checkpointed_iteration.txt").read_text().strip() == "7"
+    megatron_optimizer.step(optimizer, 4)
+    sharded = megatron.sharded(model)
+    wanted = {"model": sharded, "optimizer": optimizer.sharded_state_dict(sharded, is_loading=True)}
+    loaded = dist_checkpointing.load(wanted, str(next((tmp_path / "mcore").glob("iter_*"))))
+    assert loaded["iteration"] == 7 and loaded["args"].num_layers == 3
+    assert loaded["args"].tensor_model_parallel_size == 1 and loaded["checkpoint_version"] == 3.0
+    optimizer.load_state_dict(loaded["optimizer"])
+    found = megatron_optimizer.tensors(optimizer)
+    assert found.keys() == trained.keys()
+    for name, tensor in trained.items():
+        assert torch.equal(found[name], tensor), name
+    for to in ("fsdp_dtensor", "legacy"):
+        shardwright("convert", run, tmp_path / to, "--to", to)
+        shardwright("verify", tmp_path / to)
+
+    (run / "weights" / "common.pt").unlink()
+    told = shardwright("convert", run, tmp_path / "no", "--to", "torch_dist", expect=2).stderr
+    assert "SW0312" in told and "--optimizer drop" in told
+    shardwright("convert", run, tmp_path / "no", "--to", "torch_dist", "--optimizer", "drop")
 
 
 def test_nemo2_without_its_context(shardwright, nemo2, tmp_path):

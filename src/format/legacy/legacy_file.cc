@@ -85,14 +85,16 @@ Result<LegacyFile> read_legacy_file(const ReadableFile& file, LegacyDetail detai
   const TorchFile archive = SW_TRY(TorchFile::open(file));
   const Value root = archive.root();
   const Value pairs = dict_pairs(root);
-  if (!pairs.is(Kind::kDict)) {
+  // What verl's older workers saved: a list of the virtual stages' state dicts, and no more.
+  const bool is_list = root.is(Kind::kList) && root.size() > 0;
+  if (!pairs.is(Kind::kDict) && !is_list) {
     return fail(Code::kUnsupportedFormat, "{}: not a dict, as a rank's state is", file.name());
   }
   LegacyFile result;
-  for (std::size_t i = 0; i < pairs.size(); ++i) {
+  for (std::size_t i = 0; !is_list && i < pairs.size(); ++i) {
     result.keys.emplace_back(pairs.key(i).as_string().value_or(""));
   }
-  result.arguments = SW_TRY(plain_arguments(root.find("args")));
+  if (!is_list) result.arguments = SW_TRY(plain_arguments(root.find("args")));
   if (const Value version = root.find("checkpoint_version")) {
     result.checkpoint_version = version.as_double();
   }
@@ -106,6 +108,10 @@ Result<LegacyFile> read_legacy_file(const ReadableFile& file, LegacyDetail detai
     result.models.push_back(*std::move(model));
     return {};
   };
+  for (std::size_t stage = 0; is_list && stage < root.size(); ++stage) {
+    SW_TRY(add(fmt::format("[{}]", stage), root[stage]));
+  }
+  if (is_list) return result;
   if (const Value model = root.find("model")) {
     SW_TRY(add("model", model));
     return result;

@@ -42,9 +42,9 @@ enum class LegacyDetail : std::uint8_t {
   kPlaces,  ///< and one small read for each tensor, to find its bytes
 };
 
-/// Reads a torch.save file of a rank's state, of any version, or of its model's state dict alone.
-/// Errors: kUnsupportedFormat when the outermost value is no dict or has no model, those of
-/// TorchArchive.
+/// Reads a torch.save file of a rank's state, of any version, or of its model's state dict alone,
+/// or of a list of its virtual stages' alone. Errors: kUnsupportedFormat when the outermost value
+/// is no dict or has no model, those of TorchArchive.
 [[nodiscard]] Result<LegacyFile> read_legacy_file(const ReadableFile& file, LegacyDetail detail);
 
 }  // namespace shardwright

@@ -4,6 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <array>
+
 #include "base/endian.h"
 #include "codec/pickle_encode.h"
 #include "codec/torch_layout.h"
@@ -63,6 +65,19 @@ TEST(LegacyFile, KeepsVirtualStagesApart) {
 std::string archive_of(Document& document, pickle::Value root) {
   document.set_root(root);
   return encode_torch_object(pickle::encode(document, pickle::Protocol::kTwo).value()).value();
+}
+
+// As verl's older workers saved it.
+TEST(LegacyFile, MayBeAListOfVirtualStages) {
+  Document document;
+  const pickle::Value empty = document.dict();
+  const LegacyFile file =
+      read(archive_of(document, document.list(std::array{empty, empty}))).value();
+  EXPECT_EQ(file.models.size(), 2U);
+  EXPECT_TRUE(file.arguments.empty());
+  const auto refused = read(archive_of(document, document.list(std::array{document.integer(1)})));
+  ASSERT_FALSE(refused);
+  EXPECT_THAT(refused.error().message, HasSubstr("'[0]' is not a dict of tensors"));
 }
 
 TEST(LegacyFile, RefusesOtherStatesByName) {

@@ -9,6 +9,7 @@
 #include "format/nemo/nemo_names.h"
 #include "format/nemo/nemo_reader.h"
 #include "layout/texts.h"
+#include "state/listed_optimizer.h"
 
 namespace shardwright {
 namespace {
@@ -72,6 +73,8 @@ class NemoTwoSource final : public SourceFormat {
     take_prefix_off(kNemoPrefix, checkpoint.catalog);
     checkpoint.notes.push_back(
         translated("all names begin with {}, as NeMo 2's do; it is taken off", kNemoPrefix));
+    std::string& state = checkpoint.common_state;
+    if (!state.empty()) state = SW_TRY(without_optimizer_list(std::move(state)));
     return read_nemo_context(checkpoint, defects);
   }
 };

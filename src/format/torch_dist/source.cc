@@ -7,6 +7,7 @@
 #include "dcp/rank_metadata.h"
 #include "format/dcp/dcp_reader.h"
 #include "format/dcp/recognise_dcp.h"
+#include "format/near_config.h"
 #include "format/nemo/nemo_names.h"
 #include "layout/texts.h"
 
@@ -42,11 +43,14 @@ class TorchDistSource final : public SourceFormat {
     return read_dcp(checkpoint, defects);
   }
 
-  Status settle(Checkpoint& checkpoint, Defects& /*defects*/) const override {
-    if (!has_prefixed_names(checkpoint.catalog, kNemoPrefix)) return {};
-    take_prefix_off(kNemoPrefix, checkpoint.catalog);
-    checkpoint.torch_dist_prefix = kNemoPrefix;
-    return {};
+  Status settle(Checkpoint& checkpoint, Defects& defects) const override {
+    if (has_prefixed_names(checkpoint.catalog, kNemoPrefix)) {
+      take_prefix_off(kNemoPrefix, checkpoint.catalog);
+      checkpoint.torch_dist_prefix = kNemoPrefix;
+    }
+    // verl keeps no arguments, but config.json beside it.
+    const bool says_nothing = checkpoint.arguments.empty() && checkpoint.run_config.empty();
+    return says_nothing ? read_near_config(checkpoint, defects) : Status();
   }
 };
 
