@@ -20,10 +20,10 @@ Status name_lone_head(const FamilyChoice& choice, const Checkpoint& checkpoint,
   Notes told_later;
   const auto facts = find_model_facts(choice, checkpoint, mappings, {}, told_later);
   if (!facts) return {};  // told where the family is needed
-  const TensorIndex index = SW_TRY(TensorIndex::make(stored));
   const std::vector<CopyInstance> copies = SW_TRY(copy_instances(*facts->mapping, facts->sizes));
-  const auto head = std::ranges::find_if(
-      copies, [&](const CopyInstance& copy) { return index.contains(copy.hf); });
+  // Prediction layers have copies too, of the head.
+  const auto head =
+      std::ranges::find(copies, output_layer_names(stored).front(), &CopyInstance::hf);
   if (head == copies.end()) return {};
   const std::string& embedding = head->originals.front();
   for (Catalog* catalog : catalogs) {

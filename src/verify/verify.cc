@@ -208,11 +208,25 @@ class Verification {
     return manifest;
   }
 
-  // Rows that the hashed model's embedding had.
+  static std::optional<std::int64_t> rows_in(const HashReport& manifest, std::string_view name) {
+    const auto found = std::ranges::find_if(
+        manifest.model, [&](const TensorHash& tensor) { return tensor.desc.name == name; });
+    if (found == manifest.model.end() || found->desc.shape.empty()) return std::nullopt;
+    return found->desc.shape[0];
+  }
+
+  // Rows that the hashed model's vocabulary had. An embedding may have some of its own beyond those
+  // of the head, which a head of rewards, with its few rows, does not tell.
   static std::optional<std::int64_t> vocabulary_of(const HashReport& manifest) {
+    constexpr std::string_view kEmbedding = "embedding.word_embeddings.weight";
     for (const TensorHash& tensor : manifest.model) {
-      const bool is_embedding = tensor.desc.name.ends_with("embedding.word_embeddings.weight");
-      if (is_embedding && !tensor.desc.shape.empty()) return tensor.desc.shape[0];
+      const std::string& name = tensor.desc.name;
+      if (!name.ends_with(kEmbedding) || tensor.desc.shape.empty()) continue;
+      const std::int64_t rows = tensor.desc.shape[0];
+      const std::string head =
+          name.substr(0, name.size() - kEmbedding.size()) + "output_layer.weight";
+      const std::int64_t of_head = rows_in(manifest, head).value_or(rows);
+      return of_head > rows / 2 ? std::min(rows, of_head) : rows;
     }
     return std::nullopt;
   }

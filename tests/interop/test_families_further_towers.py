@@ -340,7 +340,10 @@ def test_rows_of_mllamas_embedding_beyond_the_vocabulary_count(shardwright, tmp_
     digests = [shardwright("hash", tmp_path / name, "--json").stdout for name in ("one", "two")]
     hashes = [json.loads(text)["tensors"] for text in digests]
     assert hashes[0] != hashes[1]
-    # Padded anew for four ranks, to fewer rows than the vocabulary's height would be cut to.
+    shardwright("hash", hf, "--manifest", tmp_path / "manifest")
+    shardwright("verify", tmp_path / "one", "--against", tmp_path / "manifest")
+    shardwright("verify", tmp_path / "two", "--against", tmp_path / "manifest", expect=1)
+    # Padded anew for two ranks, to fewer rows than the vocabulary's height would be cut to.
     shardwright("convert", tmp_path / "one", tmp_path / "more", "--to", "torch_dist", "--tp", 2,
                 "--make-vocab-size-divisible-by", 1)  # fmt: skip
     held = checkpoints.load_dcp(tmp_path / "more")
