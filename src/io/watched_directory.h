@@ -10,9 +10,9 @@
 
 namespace shardwright {
 
-/// A directory that remembers what each file was when it was first opened or asked for, so that what was read
-/// of a checkpoint that someone writes to meanwhile is never taken for one state of it. Owns the
-/// directory that it passes everything on to. Thread-safe.
+/// A directory that remembers what each file was when it was first opened or asked for, so that
+/// what was read of a checkpoint that someone writes to meanwhile is never taken for one state of
+/// it. Owns the directory that it passes everything on to. Thread-safe.
 class WatchedDirectory final : public Directory {
  public:
   explicit WatchedDirectory(std::unique_ptr<Directory> inner) : inner_(std::move(inner)) {}

@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 
 #include <map>
+#include <utility>
 
 #include "layout/legacy_run_fixture.h"
 
@@ -64,19 +65,14 @@ class Files {
     std::swap(samples_[a], samples_[b]);
     std::swap(samples_[a].folder, samples_[b].folder);
   }
-  // Leaves the ranks of the first experts, in folders without their number.
-  void drop_expert_axis() {
-    std::vector<RankSample> samples;
-    std::vector<LegacyRank> ranks;
-    axes_.config.expert = 1;
+  // Folders without the pipeline's number, as if the experts' were that.
+  void take_experts_for_stages() {
+    axes_.config.pipeline = std::exchange(axes_.config.expert, 1);
     for (std::size_t i = 0; i < samples_.size(); ++i) {
-      if (axes_.ranks[i].expert != 0) continue;
-      ranks.push_back(axes_.ranks[i]);
-      samples.push_back(std::move(samples_[i]));
-      samples.back().folder = rank_folder_name(ranks.back(), axes_.config, RankNaming::kMegatron);
+      axes_.ranks[i].pipeline = std::exchange(axes_.ranks[i].expert, 0);
+      samples_[i].folder = rank_folder_name(axes_.ranks[i], axes_.config, RankNaming::kMegatron);
+      samples_[i].run.pipeline_before_data = false;
     }
-    samples_ = std::move(samples);
-    axes_.ranks = std::move(ranks);
   }
   [[nodiscard]] std::vector<MisplacedRank> misplaced() const {
     std::vector<PlacedSample> placed;
@@ -108,11 +104,11 @@ TEST(MisplacedRanks, AreNoneWhereEachFileIsInItsFolder) {
   for (const World& world : worlds()) EXPECT_THAT(Files(world).folders(), IsEmpty());
 }
 
-// Ranks of a run with experts can't be told by the sizes of folders that lost their number.
+// What ranks record is read by the sizes of the run, which folders without one of the numbers lack.
 TEST(MisplacedRanks, AreNoneWhereFoldersHaveOtherSizesThanTheRun) {
-  for (const World& world : {World{{2, 2, 1, 2, 1, true}}, World{{2, 2, 1, 4, 2, true}}}) {
+  for (const World& world : {World{{2, 1, 1, 2, 2, true}}, World{{1, 1, 1, 4, 1, true}, 2}}) {
     Files files(world);
-    files.drop_expert_axis();
+    files.take_experts_for_stages();
     EXPECT_THAT(files.folders(), IsEmpty());
   }
 }
