@@ -46,13 +46,14 @@ class Making {
     model_.family = facts.mapping->family;
     model_.tensors = SW_TRY(draft_hf_model(facts, {{std::nullopt, LayerKeys::kAllNumbered}},
                                            catalog(), files(), model_.quantised, notes_));
-    const std::vector<TensorDesc> descs = descs_of(std::span<const DraftTensor>(model_.tensors));
-    model_.vocabulary = SW_TRY(vocabulary_rows(*facts.mapping, facts.sizes, descs));
     // The tables' own rows, whatever config.json says.
+    auto& [usual, beyond] = model_.vocabulary;
     for (const DraftTensor& tensor : model_.tensors) {
-      const auto& [usual, beyond] = model_.vocabulary;
-      const bool is_usual = tensor.true_rows && !beyond.contains(tensor.desc.name);
-      if (is_usual) model_.vocabulary.usual = tensor.true_rows;
+      if (tensor.true_rows) usual = std::min(usual.value_or(*tensor.true_rows), *tensor.true_rows);
+    }
+    for (const DraftTensor& tensor : model_.tensors) {
+      if (!tensor.true_rows || *tensor.true_rows == *usual) continue;
+      beyond.emplace(tensor.desc.name, *tensor.true_rows - *usual);
     }
     return {};
   }

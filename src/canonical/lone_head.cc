@@ -2,6 +2,9 @@
 #include "canonical/lone_head.h"
 
 #include <algorithm>
+#include <span>
+#include <string>
+#include <vector>
 
 #include "base/fail.h"
 #include "canonical/families.h"
@@ -10,6 +13,21 @@
 #include "model/instances.h"
 
 namespace shardwright {
+namespace {
+
+// Forms of a family begin their names with other modules: that of the tensors which are stored.
+const std::string& embedding_among(std::span<const TensorDesc> stored,
+                                   const std::vector<std::string>& originals) {
+  const auto is_of_form = [&](const std::string& original) {
+    const std::string root = original.substr(0, original.find('.') + 1);
+    return std::ranges::any_of(stored,
+                               [&](const TensorDesc& desc) { return desc.name.starts_with(root); });
+  };
+  const auto found = std::ranges::find_if(originals, is_of_form);
+  return found == originals.end() ? originals.front() : *found;
+}
+
+}  // namespace
 
 Status name_lone_head(const FamilyChoice& choice, const Checkpoint& checkpoint,
                       std::initializer_list<Catalog*> catalogs, Notes& notes) {
@@ -25,7 +43,11 @@ Status name_lone_head(const FamilyChoice& choice, const Checkpoint& checkpoint,
   const auto head =
       std::ranges::find(copies, output_layer_names(stored).front(), &CopyInstance::hf);
   if (head == copies.end()) return {};
-  const std::string& embedding = head->originals.front();
+  // Embeddings of other names than most have are found by the family's rule.
+  const TensorIndex index = SW_TRY(TensorIndex::make(stored));
+  const auto is_stored = [&](const std::string& name) { return index.contains(name); };
+  if (CopyIndex(copies).stored_original(*head, is_stored)) return {};
+  const std::string& embedding = embedding_among(stored, head->originals);
   for (Catalog* catalog : catalogs) {
     for (StoredTensor& tensor : catalog->tensors) {
       if (tensor.desc.name == head->hf) tensor.desc.name = embedding;

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "base/checked.h"
 #include "base/fail.h"
 #include "canonical/contradictions.h"
 #include "format/hf/source_keys.h"
@@ -12,10 +13,13 @@
 #include "layout/layer_name.h"
 #include "remote/open_path.h"
 #include "state/provider_arguments.h"
+#include "state/recorded_run.h"
 #include "state/run_config.h"
 
 namespace shardwright {
 namespace {
+
+const ArgValue kNullTokenizer = std::string("NullTokenizer");
 
 // Arguments have the vocabulary's height with padding, and without it where the run knew it. The
 // latter is the model's.
@@ -135,6 +139,13 @@ Result<std::string> config_text_of(const FamilyChoice& choice, const Checkpoint&
   return read_named_config(*folder);
 }
 
+std::optional<std::int64_t> told_vocabulary(const Arguments& arguments) {
+  const std::optional<std::int64_t> told = number_of(arguments, {"vocab_size"});
+  const auto tokenizer = arguments.find("tokenizer_type");
+  const bool is_null = tokenizer != arguments.end() && tokenizer->second == kNullTokenizer;
+  return told && is_null ? checked_add(*told, std::int64_t{1}) : told;
+}
+
 std::optional<std::int64_t> true_vocabulary(const Arguments& arguments) {
   const auto padded = arguments.find("padded_vocab_size");
   const auto exact = arguments.find("vocab_size");
@@ -143,8 +154,7 @@ std::optional<std::int64_t> true_vocabulary(const Arguments& arguments) {
   const auto* rows = std::get_if<std::int64_t>(&padded->second);
   const auto* tokens = std::get_if<std::int64_t>(&exact->second);
   // The null tokenizer counts one token more than it is told.
-  const bool is_null =
-      tokenizer == arguments.end() || tokenizer->second == ArgValue{std::string("NullTokenizer")};
+  const bool is_null = tokenizer == arguments.end() || tokenizer->second == kNullTokenizer;
   if (rows == nullptr || tokens == nullptr || *tokens <= 0 || *tokens > *rows || is_null) {
     return std::nullopt;
   }

@@ -195,6 +195,24 @@ TEST(Vocabulary, IsPaddedAnewForTheTargetsRanks) {
   EXPECT_EQ(height(1, 1), 500) << "no word is lost";
 }
 
+// Of a --vocab-size that the tokenizer overruled nothing tells which rows are padding.
+TEST(Vocabulary, KeepsRowsThatItsArgumentsDoNotExplain) {
+  const TemporaryFolder place;
+  std::filesystem::copy(golden_path("mcore/dense_te/v0.16.1/tp2pp2-torch_dist-full"),
+                        place.path() / "run", std::filesystem::copy_options::recursive);
+  const std::string state = "run/iter_0000010/common.pt";
+  CommonStateEdits edits;
+  edits.arguments.emplace_back("vocab_size", std::int64_t{100});
+  std::vector<std::string> notes;
+  place.put(state, CommonState::read(place.get(state)).value().encode(edits, notes).value());
+  ConvertRequest request = request_of(place / "run", place / "out", "torch_dist");
+  request.make_vocab_size_divisible_by = 1;
+  const auto done = convert_now(request);
+  ASSERT_TRUE(done) << done.error().text();
+  const TensorMap tensors = read_all_tensors(place / "out").value();
+  EXPECT_EQ(tensors.at("embedding.word_embeddings.weight").shape[0], 512);
+}
+
 // The padding that a layout needed is cut off again, also where only arguments tell the height.
 TEST(Vocabulary, LosesItsPaddingOnTheWayBack) {
   const std::string golden = golden_path("hf/llama3/hf");

@@ -5,11 +5,11 @@
 #include <iterator>
 #include <memory>
 #include <set>
+#include <span>
 #include <string_view>
 #include <unordered_set>
 #include <utility>
 
-#include "base/checked.h"
 #include "base/fail.h"
 #include "base/notes.h"
 #include "canonical/contradictions.h"
@@ -85,25 +85,45 @@ Status fit_vocabulary(const ConvertRequest& request, const VocabularyRows& vocab
   return {};
 }
 
-// What the arguments call the vocabulary, and what the family has beyond it, where that is known.
-Result<VocabularyRows> meant_rows(const ConvertRequest& request, const Checkpoint& source,
-                                  const TargetParts& parts) {
-  VocabularyRows rows;
-  rows.usual = number_of(source.arguments, {"vocab_size"});
-  // The null tokenizer counts one token more than it is told.
-  const auto tokenizer = source.arguments.find("tokenizer_type");
-  const bool is_null = tokenizer != source.arguments.end() &&
-                       tokenizer->second == ArgValue{std::string("NullTokenizer")};
-  if (rows.usual && is_null) rows.usual = checked_add(*rows.usual, std::int64_t{1});
-  if (!request.make_vocab_size_divisible_by || !rows.usual) return rows;
-  const std::vector<TensorDesc> descs = descs_of(std::span<const DraftTensor>(parts.tensors));
+// What the family has beyond the vocabulary; nothing where it is not known.
+VocabularyRows rows_of_family(const ConvertRequest& request, const Checkpoint& source,
+                              std::span<const TensorDesc> descs) {
   const auto mappings = load_mappings(request, source);
-  if (!mappings) return rows;
+  if (!mappings) return {};
   Notes told_elsewhere;
   const auto facts = find_model_facts(request, source, *mappings, descs, told_elsewhere);
-  if (!facts) return rows;
-  auto by_family = vocabulary_rows(*facts->mapping, facts->sizes, descs);
-  if (by_family) rows.beyond = std::move(by_family->beyond);
+  if (!facts) return {};
+  return vocabulary_rows(*facts->mapping, facts->sizes, descs).value_or(VocabularyRows());
+}
+
+// Whether the run would have padded its words to the rows that there are. A --vocab-size that the
+// tokenizer overruled is another number than that of its words.
+bool explains_rows(const Arguments& arguments, const VocabularyRows& vocabulary,
+                   const TensorDesc& table) {
+  const auto divisor = number_of(arguments, {"make_vocab_size_divisible_by"});
+  const auto tp = number_of(arguments, {"tensor_model_parallel_size"});
+  const std::int64_t words = vocabulary.of(table.name).value_or(0);
+  const std::int64_t rows = table.shape[0];
+  if (words >= rows) return true;
+  // A step of the padding is no longer than what there is.
+  const bool may_be = divisor && tp && words > 0 && *divisor > 0 && *tp > 0 && *divisor <= rows &&
+                      *tp <= rows / *divisor;
+  return may_be && padded_vocabulary(words, *divisor, *tp) == rows;
+}
+
+// What the arguments call the vocabulary, and what the family has beyond it. Only padding may go:
+// where they don't explain the rows that there are, nothing tells which of them are.
+VocabularyRows meant_rows(const ConvertRequest& request, const Checkpoint& source,
+                          const TargetParts& parts) {
+  const std::vector<TensorDesc> descs = descs_of(std::span<const DraftTensor>(parts.tensors));
+  VocabularyRows rows;
+  if (request.make_vocab_size_divisible_by) rows = rows_of_family(request, source, descs);
+  rows.usual = told_vocabulary(source.arguments);
+  const OutputHeads heads(descs);
+  const auto is_explained = [&](const TensorDesc& desc) {
+    return !is_vocabulary(heads, desc) || explains_rows(source.arguments, rows, desc);
+  };
+  if (rows.usual && !std::ranges::all_of(descs, is_explained)) rows.usual.reset();
   return rows;
 }
 
@@ -320,7 +340,7 @@ Status add_state_from_megatron(const ConvertRequest& request, const Checkpoint& 
         "the output's folder has the second",
         source.location.path, *said, iteration));
   }
-  const VocabularyRows vocabulary = SW_TRY(meant_rows(request, source, parts));
+  const VocabularyRows vocabulary = meant_rows(request, source, parts);
   SW_TRY(fit_vocabulary(request, vocabulary, parts, edits.arguments));
   add_vocabulary_argument(request, edits.arguments);
   const Arguments run = SW_TRY(run_arguments(source));

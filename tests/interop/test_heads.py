@@ -12,7 +12,7 @@ from safetensors.torch import load_file, save_file, save_model
 
 import hf_models
 import hf_sizes
-from checkpoints import assert_same, load_dcp, load_hf
+from checkpoints import GOLDEN, assert_same, load_dcp, load_hf
 from test_families_hybrid import CASES
 
 SEQUENCE = transformers.AutoModelForSequenceClassification
@@ -396,3 +396,27 @@ def test_a_head_that_is_stored_in_place_of_its_embedding(shardwright, tmp_path):
         key.write_text(json.dumps(config))
     told = shardwright("convert", lone, tmp_path / "no", "--to", "torch_dist", expect=2).stderr
     assert "model.embed_tokens.weight" in told and "SW0404" in told
+
+
+@pytest.mark.parametrize("root", ["backbone", "model"])
+def test_an_embedding_of_another_name(shardwright, tmp_path, root):
+    """Nemotron-H's has one of its own in each form. A copy of it beside it stands for nothing."""
+    model = tmp_path / "model"
+    shutil.copytree(GOLDEN / "hf/nemotron_h/hf", model)
+    tensors = {name.replace("backbone.", f"{root}."): tensor for name, tensor in load_hf(model).items()}
+    for file in model.glob("*.safetensors*"):
+        file.unlink()
+    config = read_config(model)
+    config["tie_word_embeddings"] = True
+    (model / "config.json").write_text(json.dumps(config))
+    tensors["lm_head.weight"] = tensors[f"{root}.embeddings.weight"].clone()
+    save_file(tensors, model / "model.safetensors", metadata={"format": "pt"})
+    done = shardwright("convert", model, tmp_path / "whole", "--to", "torch_dist")
+    assert "is taken for" not in done.stdout + done.stderr
+    shardwright("convert", tmp_path / "whole", tmp_path / "back", "--to", "hf")
+    assert_same(load_hf(tmp_path / "back"), tensors)
+
+    lone = with_tensors(model, tmp_path / "lone", lambda tensors: tensors.pop(f"{root}.embeddings.weight"))
+    done = shardwright("convert", lone, tmp_path / "from_lone", "--to", "torch_dist")
+    assert f"lm_head.weight is taken for {root}.embeddings.weight" in done.stdout + done.stderr
+    shardwright("diff", tmp_path / "from_lone", tmp_path / "whole")

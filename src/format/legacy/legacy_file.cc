@@ -84,23 +84,7 @@ Result<LegacyModel> read_model(const TorchFile& archive, std::string_view key, V
 Result<LegacyFile> read_legacy_file(const ReadableFile& file, LegacyDetail detail) {
   const TorchFile archive = SW_TRY(TorchFile::open(file));
   const Value root = archive.root();
-  const Value pairs = dict_pairs(root);
-  // What verl's older workers saved: a list of the virtual stages' state dicts, and no more.
-  const bool is_list = root.is(Kind::kList) && root.size() > 0;
-  if (!pairs.is(Kind::kDict) && !is_list) {
-    return fail(Code::kUnsupportedFormat, "{}: not a dict, as a rank's state is", file.name());
-  }
   LegacyFile result;
-  for (std::size_t i = 0; !is_list && i < pairs.size(); ++i) {
-    result.keys.emplace_back(pairs.key(i).as_string().value_or(""));
-  }
-  if (!is_list) result.arguments = SW_TRY(plain_arguments(root.find("args")));
-  if (const Value version = root.find("checkpoint_version")) {
-    result.checkpoint_version = version.as_double();
-  }
-  const Value optimizer = root.find("optimizer");
-  result.has_optimizer = optimizer && !optimizer.is_none();
-  if (const Value iteration = root.find("iteration")) result.iteration = iteration.as_int();
   Allowance allowance(file.size());
   const auto add = [&](const std::string& key, Value dict) -> Status {
     Result<LegacyModel> model = read_model(archive, key, dict, detail, allowance);
@@ -108,10 +92,27 @@ Result<LegacyFile> read_legacy_file(const ReadableFile& file, LegacyDetail detai
     result.models.push_back(*std::move(model));
     return {};
   };
-  for (std::size_t stage = 0; is_list && stage < root.size(); ++stage) {
-    SW_TRY(add(fmt::format("[{}]", stage), root[stage]));
+  // What verl's older workers saved: a list of the virtual stages' state dicts, and no more.
+  if (root.is(Kind::kList) && root.size() > 0) {
+    for (std::size_t stage = 0; stage < root.size(); ++stage) {
+      SW_TRY(add(fmt::format("[{}]", stage), root[stage]));
+    }
+    return result;
   }
-  if (is_list) return result;
+  const Value pairs = dict_pairs(root);
+  if (!pairs.is(Kind::kDict)) {
+    return fail(Code::kUnsupportedFormat, "{}: not a dict, as a rank's state is", file.name());
+  }
+  for (std::size_t i = 0; i < pairs.size(); ++i) {
+    result.keys.emplace_back(pairs.key(i).as_string().value_or(""));
+  }
+  result.arguments = SW_TRY(plain_arguments(root.find("args")));
+  if (const Value version = root.find("checkpoint_version")) {
+    result.checkpoint_version = version.as_double();
+  }
+  const Value optimizer = root.find("optimizer");
+  result.has_optimizer = optimizer && !optimizer.is_none();
+  if (const Value iteration = root.find("iteration")) result.iteration = iteration.as_int();
   if (const Value model = root.find("model")) {
     SW_TRY(add("model", model));
     return result;
