@@ -343,6 +343,13 @@ def test_rows_of_mllamas_embedding_beyond_the_vocabulary_count(shardwright, tmp_
     shardwright("hash", hf, "--manifest", tmp_path / "manifest")
     shardwright("verify", tmp_path / "one", "--against", tmp_path / "manifest")
     shardwright("verify", tmp_path / "two", "--against", tmp_path / "manifest", expect=1)
+    # Of what tells nothing of its vocabulary the other side's rows count.
+    shardwright("convert", tmp_path / "one", tmp_path / "bare", "--to", "torch_dist")
+    folder = next((tmp_path / "bare").glob("iter_*"))
+    shutil.rmtree(folder / "hf")
+    (folder / "common.pt").unlink()
+    shardwright("diff", tmp_path / "bare", hf)
+    shardwright("diff", tmp_path / "bare", tmp_path / "other", expect=1)
     # Padded anew for two ranks, to fewer rows than the vocabulary's height would be cut to.
     shardwright("convert", tmp_path / "one", tmp_path / "more", "--to", "torch_dist", "--tp", 2,
                 "--make-vocab-size-divisible-by", 1)  # fmt: skip
