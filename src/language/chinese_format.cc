@@ -157,6 +157,12 @@ std::span<const Sentence> chinese_of_format() {
        "多 token 预测层内部的层命名为 mtp_model_layer，即 Megatron-Core 0.17 起的名称；0.16 "
        "及更早版本"
        "查找 transformer_layer"},
+      {"files of ranks do not say which parameters were frozen: Megatron-LM goes on from them "
+       "where "
+       "it freezes the same ones, but nothing else can tell whose the optimizer's states are; keep "
+       "the source",
+       "各 rank 的文件不说明哪些参数被冻结：Megatron-LM 冻结相同参数时可以由此继续训练，"
+       "但没有别的办法能说出优化器状态属于谁；请保留源检查点"},
       {"the optimizer's step ({}), its parameter groups and loss scale are not written: set them "
        "in "
        "the run that loads these states",

@@ -94,14 +94,22 @@ std::span<const Sentence> chinese_of_layout() {
        "置给状态编号；请不带优化器转换（--optimizer drop）"},
       {"tensor {}: found {} elements behind {} of others, expected a buffer that memory can hold",
        "张量 {0}: 其他参数的 {2} 个元素之后有 {1} 个元素，应为内存能容纳的缓冲区"},
-      {"tensor {}: found {} elements left in the optimizer's buckets, expected room for its {}; "
-       "convert without it (--optimizer drop)",
-       "张量 {}: 优化器分桶中还剩 {} 个元素，应能容纳它的 {} 个；请不带它转换（--optimizer drop"
-       "）"},
+      {"tensor {}: found {} elements left in the optimizer's buckets, expected room for its {}: "
+       "they are another model's, or parameters were frozen, and nothing tells which; convert "
+       "without it (--optimizer drop), or save the run with --dist-ckpt-optim-fully-reshardable, "
+       "whose states have names",
+       "张量 {}: 优化器分桶中还剩 {} 个元素，应能容纳它的 {} "
+       "个：它们属于另一个模型，或者有参数被冻结，而没有任何信息说明是哪些；请不带它转换"
+       "（--optimizer drop），或用 --dist-ckpt-optim-fully-reshardable "
+       "保存该次训练，其状态带有名称"},
       {"optimizer: found {} elements in bucket {} of {}, expected {} for the parameters of the "
-       "model; convert without it (--optimizer drop)",
-       "optimizer: {2} 个分桶中的分桶 {1} 有 {0} 个元素，模型的参数需要 {3} 个；请不带它转换（"
-       "--optimizer drop）"},
+       "model: they are another model's, or parameters were frozen, and nothing tells which; "
+       "convert without it (--optimizer drop), or save the run with "
+       "--dist-ckpt-optim-fully-reshardable, whose states have names",
+       "优化器: 第 {1} 个分桶（共 {2} 个）有 {0} 个元素，模型参数应有 {3} "
+       "个：它们属于另一个模型，或者有参数被冻结，而没有任何信息说明是哪些；请不带它转换"
+       "（--optimizer drop），或用 --dist-ckpt-optim-fully-reshardable "
+       "保存该次训练，其状态带有名称"},
       {"optimizer: found a parameter group with a learning rate of its own, and neither "
        "--decoupled-lr nor --use-mup in the run's arguments tells whose it is; convert without it "
        "(--optimizer drop)",

@@ -326,6 +326,35 @@ TEST(LegacyShards, OfTwoStacksAreSharedOutEachByItself) {
   }
 }
 
+// What Megatron-Core puts where, as "embedding norm prediction end" of each chunk.
+std::string chunks_of(std::vector<std::int64_t> layers, bool has_mtp,
+                      std::optional<std::int64_t> prediction = std::nullopt) {
+  ParallelConfig config;
+  config.pipeline = 2;
+  config.virtual_pipeline = std::ssize(layers) / 2;
+  StackSplits splits = StackSplits::of_one(PipelineSplit::of_counts(layers, config.pipeline));
+  splits.prediction_chunk = prediction;
+  std::string text;
+  for (std::int64_t v = 0; v < config.virtual_pipeline; ++v) {
+    for (std::int64_t rank = 0; rank < config.pipeline; ++rank) {
+      const StageContents stage = stage_contents(config, splits, rank, has_mtp, false).at(v);
+      text += stage.has_embedding ? 'E' : '-';
+      text += stage.has_final_norm ? 'n' : '-';
+      text += stage.has_prediction ? 'm' : '-';
+      text += stage.has_end ? "L|" : "-|";
+    }
+  }
+  return text;
+}
+
+TEST(StageContents, HaveTheFinalNormWherePredictionLayersTakeIt) {
+  EXPECT_EQ(chunks_of({1, 2}, false), "E---|-n-L|");
+  EXPECT_EQ(chunks_of({1, 2}, true), "E---|EnmL|");
+  EXPECT_EQ(chunks_of({1, 2, 1, 0}, false), "E---|----|----|-n-L|");
+  EXPECT_EQ(chunks_of({1, 2, 1, 0}, true), "E---|----|-n--|E-mL|");
+  EXPECT_EQ(chunks_of({1, 3, 0, 0}, true, 2), "E---|-n--|E-m-|---L|");
+}
+
 TEST(LegacyNames, GoBackToWhatTheyWere) {
   struct Case {
     const char* legacy;

@@ -43,7 +43,9 @@ bool belongs(const TensorDesc& tensor, const StageContents& stage) {
   }
   const std::string_view name = tensor.name;
   if (is_on_each_stage(name)) return true;
-  if (is_behind_layers(name) || is_prediction_layer(name)) return stage.has_end;
+  if (is_prediction_layer(name)) return stage.has_prediction;
+  if (name.find("decoder.final_layernorm.") != std::string_view::npos) return stage.has_final_norm;
+  if (is_behind_layers(name)) return stage.has_end;
   return name.find("embedding.") != std::string_view::npos ? stage.has_embedding : stage.has_rest;
 }
 
@@ -167,17 +169,23 @@ Box box_of(const ShardRun& run, const LegacyRank& rank) {
 std::vector<StageContents> stage_contents(const ParallelConfig& config, const StackSplits& splits,
                                           std::int64_t pipeline_rank, bool has_mtp, bool is_tied) {
   std::vector<StageContents> stages;
+  const std::int64_t last = config.pipeline * config.virtual_pipeline - 1;
   for (std::int64_t v = 0; v < config.virtual_pipeline; ++v) {
-    stages.push_back({.layers = splits.decoder.layers_of(pipeline_rank, v),
-                      .encoder_layers = splits.encoder.layers_of(pipeline_rank, v)});
+    const std::int64_t chunk = v * config.pipeline + pipeline_rank;
+    StageContents stage{.layers = splits.decoder.layers_of(pipeline_rank, v),
+                        .encoder_layers = splits.encoder.layers_of(pipeline_rank, v)};
+    stage.has_rest = chunk == 0;
+    stage.has_end = chunk == last;
+    stage.has_prediction = has_mtp && chunk == splits.prediction_chunk.value_or(last);
+    // MTP layers take the decoder's output after its norm, which is then with the last layer.
+    const bool has_last_layer =
+        stage.layers.first < stage.layers.end && stage.layers.end == splits.decoder.layers();
+    stage.has_final_norm = has_mtp ? has_last_layer : stage.has_end;
+    // They embed the next tokens themselves, so their stage has its own copy.
+    stage.has_embedding = chunk == 0 || stage.has_prediction;
+    stage.copies_embedding = stage.has_end && is_tied && config.pipeline > 1;
+    stages.push_back(stage);
   }
-  const bool is_last = pipeline_rank == config.pipeline - 1;
-  stages.front().has_embedding = pipeline_rank == 0;
-  stages.front().has_rest = pipeline_rank == 0;
-  stages.back().has_end = is_last;
-  // MTP layers embed the next tokens themselves, so their stage has its own copy.
-  stages.back().has_embedding = stages.back().has_embedding || (is_last && has_mtp);
-  stages.back().copies_embedding = is_last && is_tied && config.pipeline > 1;
   return stages;
 }
 

@@ -41,11 +41,14 @@ struct StageContents {
   LayerRange encoder_layers = {};  ///< of BERT's stack, or T5's beside the decoder
   bool has_embedding = false;      ///< the first stage, and one with MTP layers
   bool has_rest = false;           ///< the first stage: what has no other place (vision towers)
-  bool has_end = false;            ///< final norm, output layer, MTP layers
+  bool has_final_norm = false;     ///< the decoder's, but a hybrid model's
+  bool has_prediction = false;     ///< the one with MTP layers
+  bool has_end = false;            ///< the last stage: what else is behind all layers
   bool copies_embedding = false;   ///< the output layer is tied and the embedding elsewhere
 };
 
-/// What each virtual stage of one pipeline rank holds; `splits` are those of `config`.
+/// What each virtual stage of one pipeline rank holds; `splits` are those of `config`. Sources:
+/// Megatron-Core's GPTModel, and has_final_layernorm_in_this_stage of its TransformerBlock.
 [[nodiscard]] std::vector<StageContents> stage_contents(const ParallelConfig& config,
                                                         const StackSplits& splits,
                                                         std::int64_t pipeline_rank, bool has_mtp,

@@ -16,17 +16,20 @@ namespace {
 
 // Modules in the order of their constructors. No module has two of them that another has the other
 // way round: the parts of vision-language models, which have no common order, are not among them.
-constexpr std::array<std::string_view, 39> kModules = {
+constexpr std::array<std::string_view, 49> kModules = {
     // A model and its blocks.
-    "embedding", "word_embeddings", "position_embeddings", "tokentype_embeddings", "decoder",
-    "layers", "final_layernorm", "final_norm", "mtp", "output_layer",
+    "embedding", "word_embeddings", "position_embeddings", "tokentype_embeddings",
+    "encoder_relative_pos_emb", "decoder_relative_pos_emb", "encoder", "decoder", "layers",
+    "final_layernorm", "final_norm", "mtp", "lm_head", "output_layer", "binary_head", "pooler",
+    // A head of BERT's.
+    "dense", "layer_norm",
     // A layer.
     "input_layernorm", "self_attention", "pre_cross_attn_layernorm", "cross_attention",
     "pre_mlp_layernorm", "mlp", "mixer",
     // An attention.
-    "core_attention", "linear_proj", "linear_q_proj", "linear_q_down_proj", "linear_qkv_down_proj",
-    "linear_q_up_proj", "linear_kv_down_proj", "linear_kv_up_proj", "linear_qkv", "q_layernorm",
-    "k_layernorm", "kv_layernorm",
+    "core_attention", "linear_proj", "linear_q", "linear_kv", "linear_q_proj", "linear_q_down_proj",
+    "linear_qkv_down_proj", "linear_q_up_proj", "linear_kv_down_proj", "linear_kv_up_proj",
+    "linear_qkv", "q_layernorm", "k_layernorm", "kv_layernorm",
     // A mixer or a delta net.
     "in_proj", "conv1d", "norm", "out_norm", "out_proj",
     // An MLP, with experts or without.

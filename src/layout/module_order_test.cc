@@ -79,6 +79,32 @@ TEST(ModuleOrder, IsThatOfTransformerEngineModules) {
 }
 
 // A mixer's own parameters come before those of the modules that it made first.
+// T5's position embeddings and head have a second name, which their states have.
+TEST(ModuleOrder, IsThatOfAT5) {
+  expect_order({"embedding.word_embeddings.weight", "position_embeddings.weight",
+                "encoder_relative_pos_emb.relative_attention_bias.weight",
+                "decoder_relative_pos_emb.relative_attention_bias.weight",
+                "encoder.layers.1.input_layernorm.weight", "encoder.layers.1.mlp.linear_fc2.bias",
+                "encoder.final_layernorm.weight", "decoder.layers.1.input_layernorm.weight",
+                "decoder.layers.1.self_attention.linear_proj.weight",
+                "decoder.layers.1.self_attention.linear_qkv.weight",
+                "decoder.layers.1.pre_cross_attn_layernorm.weight",
+                "decoder.layers.1.cross_attention.linear_proj.weight",
+                "decoder.layers.1.cross_attention.linear_q.weight",
+                "decoder.layers.1.cross_attention.linear_kv.weight",
+                "decoder.layers.1.pre_mlp_layernorm.weight",
+                "decoder.layers.1.mlp.linear_fc1.weight", "decoder.final_layernorm.weight",
+                "lm_head.output_layer.bias"});
+}
+
+TEST(ModuleOrder, IsThatOfABert) {
+  expect_order({"embedding.word_embeddings.weight", "embedding.position_embeddings.weight",
+                "embedding.tokentype_embeddings.weight", "encoder.layers.1.input_layernorm.weight",
+                "encoder.final_layernorm.weight", "lm_head.dense.weight", "lm_head.dense.bias",
+                "lm_head.layer_norm.weight", "output_layer.bias", "binary_head.weight",
+                "pooler.dense.weight"});
+}
+
 TEST(ModuleOrder, HasAModulesOwnParametersFirst) {
   expect_order({"decoder.layers.0.mixer.dt_bias", "decoder.layers.0.mixer.A_log",
                 "decoder.layers.0.mixer.D", "decoder.layers.0.mixer.in_proj.layer_norm_weight",

@@ -99,7 +99,9 @@ Result<std::vector<BufferSlot>> place_in_buckets(std::span<const BufferedParamet
     if (bucket == sizes.size() || parameter.elements > room) {
       return fail(Code::kOptimizerUnsupported,
                   "tensor {}: found {} elements left in the optimizer's buckets, expected room for "
-                  "its {}; convert without it (--optimizer drop)",
+                  "its {}: they are another model's, or parameters were frozen, and nothing tells "
+                  "which; convert without it (--optimizer drop), or save the run with "
+                  "--dist-ckpt-optim-fully-reshardable, whose states have names",
                   parameter.name, room, parameter.elements);
     }
     slots[i] = {bucket, start};
@@ -109,7 +111,9 @@ Result<std::vector<BufferSlot>> place_in_buckets(std::span<const BufferedParamet
   if (!is_at_end) {
     return fail(Code::kOptimizerUnsupported,
                 "optimizer: found {} elements in bucket {} of {}, expected {} for the parameters "
-                "of the model; convert without it (--optimizer drop)",
+                "of the model: they are another model's, or parameters were frozen, and nothing "
+                "tells which; convert without it (--optimizer drop), or save the run with "
+                "--dist-ckpt-optim-fully-reshardable, whose states have names",
                 sizes[bucket], bucket, sizes.size(), end);
   }
   return slots;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "shardwright/error.h"
@@ -35,6 +36,8 @@ class PipelineSplit {
   [[nodiscard]] std::int64_t virtual_stage_of(std::int64_t layer) const;
   /// The layers of a virtual stage of a stage, which may be none. REQUIRES: both exist.
   [[nodiscard]] LayerRange layers_of(std::int64_t stage, std::int64_t virtual_stage) const;
+  /// How many there are.
+  [[nodiscard]] std::int64_t layers() const { return ends_.empty() ? 0 : ends_.back(); }
   /// Layers of the last stage, or 0 when the split is even.
   [[nodiscard]] std::int64_t uneven_last() const { return uneven_last_; }
 
@@ -50,6 +53,9 @@ class PipelineSplit {
 struct StackSplits {
   PipelineSplit decoder;
   PipelineSplit encoder;
+  /// Which chunk, virtual stage x stages + stage, has the layers for multi-token prediction; the
+  /// last one where nothing is said.
+  std::optional<std::int64_t> prediction_chunk = std::nullopt;
 
   /// Of a model with one stack, whichever it is.
   static StackSplits of_one(const PipelineSplit& split) { return {split, split}; }

@@ -24,11 +24,12 @@ std::string join_state_name(std::string_view kind, std::string_view tensor) {
 }
 
 std::string_view name_with_states(std::string_view parameter) {
-  constexpr std::string_view kFirstName = "lm_head.";
-  constexpr std::string_view kSecondName = "output_layer.";
-  if (!parameter.starts_with(kFirstName)) return parameter;
-  const std::string_view second = parameter.substr(kFirstName.size());
-  return second.starts_with(kSecondName) ? second : parameter;
+  constexpr std::array<std::string_view, 2> kTwice = {"lm_head.output_layer.",
+                                                      "embedding.position_embeddings."};
+  for (const std::string_view first : kTwice) {
+    if (parameter.starts_with(first)) return parameter.substr(first.find('.') + 1);
+  }
+  return parameter;
 }
 
 }  // namespace shardwright

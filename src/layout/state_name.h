@@ -34,9 +34,9 @@ struct StateName {
 /// `optimizer.state.exp_avg.decoder.x`.
 [[nodiscard]] std::string join_state_name(std::string_view kind, std::string_view tensor);
 
-/// What the states of a parameter of two names are called after: T5's head is one module of two
-/// (T5Model.__init__), of which the optimizer takes the second, where the model has that too. Other
-/// names are their own.
+/// What the states of a parameter of two names are called after: T5's head and its position
+/// embeddings are modules of two names (T5Model.__init__), of which the optimizer takes the second,
+/// where the model has that too. Other names are their own.
 [[nodiscard]] std::string_view name_with_states(std::string_view parameter);
 
 }  // namespace shardwright

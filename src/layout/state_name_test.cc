@@ -15,6 +15,12 @@ TEST(StateName, SaysWhichStateOfWhichTensor) {
   EXPECT_EQ(join_state_name(state.kind, state.tensor), state.bare);
 }
 
+TEST(StateName, IsTheSecondOneOfATensorWithTwo) {
+  EXPECT_EQ(name_with_states("lm_head.output_layer.bias"), "output_layer.bias");
+  EXPECT_EQ(name_with_states("embedding.position_embeddings.weight"), "position_embeddings.weight");
+  EXPECT_EQ(name_with_states("lm_head.dense.weight"), "lm_head.dense.weight");
+}
+
 TEST(StateName, HasOneWordForMasterWeights) {
   EXPECT_EQ(split_state_name("optimizer.state.fp32_param.w")->kind, "param");
   EXPECT_EQ(split_state_name("optimizer.state.param.w")->kind, "param");

@@ -82,10 +82,11 @@ Result<Counts> counts_of_layout(const ArgValue& value, std::size_t chunks) {
     if (count('E') != (i == 0 ? 1 : 0) || count('L') != (is_last ? 1 : 0)) {
       return unfit(kLayout, value, "E once in the first stage, L once in the last");
     }
-    if (count('m') > 0 && !is_last) {
-      return fail(Code::kUnsupportedFormat,
-                  "found {} {}: MTP layers apart from the decoder's last layer are not supported",
-                  kLayout, to_string(value));
+    // All of them in one stage, behind every layer of the decoder.
+    const std::size_t predicting = whole->find('m');
+    if (count('m') > 0 && (count('m') != std::ranges::count(*whole, 'm') ||
+                           whole->find('t', predicting) != std::string::npos)) {
+      return unfit(kLayout, value, "MTP layers in one stage, behind all layers of the decoder");
     }
     counts.push_back(count('t'));
   }
@@ -196,6 +197,16 @@ Result<PipelineSplit> split_of_run(const Arguments& arguments, std::int64_t laye
                 layers, all);
   }
   return PipelineSplit::of_counts(counts, config.pipeline);
+}
+
+std::optional<std::int64_t> prediction_chunk_of_run(const Arguments& arguments,
+                                                    const ParallelConfig& config) {
+  const ArgValue* const layout = find_set(arguments, kLayout);
+  const bool has_chunks = config.pipeline * config.virtual_pipeline > 1;
+  const auto whole = layout != nullptr && has_chunks ? layout_text(*layout) : std::nullopt;
+  const std::size_t place = whole ? whole->find('m') : std::string::npos;
+  if (place == std::string::npos) return std::nullopt;
+  return std::count(whole->begin(), whole->begin() + static_cast<std::ptrdiff_t>(place), '|');
 }
 
 }  // namespace shardwright

@@ -56,6 +56,21 @@ TEST(RunSplit, FollowsALayout) {
   EXPECT_EQ(split({{kLayout, text("E|t*2|*2tL")}}, 3, 4), "1 1 3") << "a bar may be repeated";
 }
 
+// The last stage where nothing is said, which is then for the model to tell.
+TEST(RunSplit, TellsWhereTheLayoutHasThePredictionLayers) {
+  const auto chunk = [](ArgValue layout, std::int64_t pipeline, std::int64_t virtual_pipeline = 1) {
+    const ParallelConfig config{.pipeline = pipeline, .virtual_pipeline = virtual_pipeline};
+    return prediction_chunk_of_run({{kLayout, std::move(layout)}}, config);
+  };
+  EXPECT_EQ(split({{kLayout, text("Et|ttt|m|L")}}, 4, 4), "0 1 1 1");
+  EXPECT_EQ(chunk(text("Et|ttt|m|L"), 4), 2);
+  EXPECT_EQ(chunk(text("Et|ttt|m|L"), 2, 2), 2);
+  EXPECT_EQ(chunk(text("Et*3|tm*2L"), 2), 1);
+  EXPECT_EQ(chunk(text("Et*4|L"), 2), std::nullopt);
+  EXPECT_EQ(chunk(text("Et|tttm|L"), 1), std::nullopt) << "there is but one";
+  EXPECT_EQ(chunk(ArgValue{}, 2), std::nullopt);
+}
+
 TEST(RunSplit, RefusesLayoutsThatAreNone) {
   const auto refused = [](std::string layout, std::int64_t layers = 4) {
     return split({{kLayout, text(std::move(layout))}}, layers, 2);
@@ -64,7 +79,8 @@ TEST(RunSplit, RefusesLayoutsThatAreNone) {
   EXPECT_THAT(refused("Ett|tL"), HasSubstr("found 4 layers, expected the 3 of all"));
   EXPECT_THAT(refused("tt|EttL"), HasSubstr("E once in the first stage"));
   EXPECT_THAT(refused("EttL|tt"), HasSubstr("L once in the last"));
-  EXPECT_THAT(refused("Ettttm|L"), HasSubstr("MTP layers apart"));
+  EXPECT_THAT(refused("Etttm|tL"), HasSubstr("MTP layers in one stage, behind all layers"));
+  EXPECT_THAT(refused("Ettttm|mL"), HasSubstr("MTP layers in one stage, behind all layers"));
   EXPECT_THAT(refused("Ett|(ttL"), HasSubstr("stages of E, t, m and L"));
   EXPECT_THAT(refused("Ett|x*2L"), HasSubstr("stages of E, t, m and L"));
   EXPECT_THAT(refused("Ett|t*L"), HasSubstr("stages of E, t, m and L"));

@@ -43,26 +43,40 @@ GATED = (
     " --attention-output-gate" + DELTA + GROUPED
 )
 PREDICTION = " --mtp-num-layers 1"
+FROZEN = "embedding|final_layernorm|linear_proj"
+FREEZE = " --frozen " + FROZEN
 
 CASES = {
     "dense_whole": TP + GROUPED + WHOLE,
+    "frozen_whole": TP + GROUPED + WHOLE + FREEZE,
     "moe_buckets": EP + SHARED + PREDICTION + BUCKETS,
     "fused_buckets": TP + FUSED + BUCKETS,
     "fused_rank_files": TP + FUSED + PREDICTION + RANK_FILES,
     "hybrid_buckets": HYBRID + DELTA + BUCKETS,
     "layout_buckets": PP + GROUPED + " --pipeline-model-parallel-layout Et|tt|t|L" + BUCKETS,
+    "prediction_buckets": PP
+    + GROUPED
+    + PREDICTION
+    + " --pipeline-model-parallel-layout Et|tt|t|mL"
+    + BUCKETS,
     "hybrid_rank_files": TP + HYBRID + DELTA + RANK_FILES,
     "gated_rank_files": PP + GATED + RANK_FILES + BUCKETS,
 }
 
+# MTP layers in a stage of their own, for four ranks.
+APART = GROUPED + PREDICTION + BUCKETS
+APART += " --pipeline-model-parallel-size 4 --pipeline-model-parallel-layout Et|ttt|m|L"
+
 # What is made of a case, and with which arguments that is loaded.
 LOADS = {
     "dense_whole": ("torch_dist --pp 2", PP + GROUPED + WHOLE),
+    "frozen_whole": ("legacy --pp 2", PP + GROUPED + RANK_FILES + FREEZE),
     "moe_buckets": ("torch_dist --tp 2", TP + SHARED + PREDICTION + WHOLE + " --sequence-parallel"),
     "fused_buckets": ("legacy --tp 2", TP + FUSED + RANK_FILES),
     "fused_rank_files": ("torch_dist --tp 1", LATENT + PREDICTION + WHOLE),
     "hybrid_buckets": ("legacy --tp 2", TP + HYBRID + DELTA + RANK_FILES),
     "layout_buckets": ("torch_dist --tp 2", TP + GROUPED + WHOLE),
+    "prediction_buckets": ("torch_dist --tp 2", TP + GROUPED + PREDICTION + WHOLE),
     "hybrid_rank_files": ("torch_dist --tp 1", HYBRID + DELTA + WHOLE),
     "gated_rank_files": ("torch_dist --tp 2", TP + GATED + WHOLE),
 }

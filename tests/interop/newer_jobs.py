@@ -6,6 +6,7 @@ import dataclasses
 import logging
 import multiprocessing
 import os
+import re
 import sys
 import typing
 import warnings
@@ -156,7 +157,7 @@ class Run:
 def parse(words, folder):
     """Megatron-LM's arguments of a command line."""
     sys.argv = ["train", *COMMON.split(), *words.split(), "--save", str(folder)]
-    args = arguments.parse_args()
+    args = arguments.parse_args(lambda parser: parser.add_argument("--frozen") and parser)
     args.rank, args.world_size = dist.get_rank(), dist.get_world_size()
     destroy_num_microbatches_calculator()
     arguments.validate_args(args)
@@ -165,6 +166,14 @@ def parse(words, folder):
         args.rank, None, args.global_batch_size, args.micro_batch_size, args.data_parallel_size
     )
     return args
+
+
+def freeze(models, names):
+    for model in models if names else ():
+        for name, parameter in model.named_parameters():
+            if re.search(names, name):
+                parameter.requires_grad = False
+    return models
 
 
 def build(args):
@@ -176,6 +185,7 @@ def build(args):
         seq_length=args.seq_length,
         share_embeddings_and_output_weights=not args.untie_embeddings_and_output_weights,
         position_embedding_type=args.position_embedding_type,
+        pre_wrap_hooks=[lambda models: freeze(models, args.frozen)],
     )
     if args.hybrid_layer_pattern:
         builder = HybridModelBuilder(
@@ -229,10 +239,10 @@ def job():
             child.kill()
 
 
-def save(root):
+def save(root, cases=CASES):
     """Each case into a folder of its name."""
     with job():
-        for name, words in CASES.items():
+        for name, words in cases.items():
             if dist.get_rank() == 0:
                 os.makedirs(f"{root}/{name}")
             dist.barrier()

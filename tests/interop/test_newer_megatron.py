@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Checkpoints that Megatron-LM writes with a later Megatron-Core than the other tests have."""
+import re
+
 import pytest
 
 import checkpoints
-from newer_cases import CASES, LOADS
+from newer_cases import APART, CASES, FROZEN, LOADS
 from newer_truth import STATES, weight_of
 
 
@@ -14,8 +16,8 @@ def saved(newer_ranks, tmp_path_factory):
     return root
 
 
-def assert_true(tensors):
-    """Every weight is there with its states, and all have the values that their names ask for."""
+def assert_true(tensors, frozen=None):
+    """Every weight is there with its states, unless it is frozen, and all have the values that their names ask for."""
     wrong = []
     weights = {name for name in tensors if not name.startswith("optimizer.")}
     for name, tensor in tensors.items():
@@ -29,8 +31,17 @@ def assert_true(tensors):
             wrong.append(name)
     assert not wrong, wrong
     trained = {name for name in weights if not name.endswith("expert_bias")}
+    if frozen:
+        trained = {name for name in trained if not re.search(frozen, name)}
     states = {f"optimizer.state.{kind}.{name}" for kind in STATES for name in trained}
     assert weights and tensors.keys() - weights == states
+
+
+def test_prediction_layers_in_a_stage_of_their_own(shardwright, newer_ranks, tmp_path):
+    newer_ranks("newer_jobs", "save", 4, root=tmp_path, cases=dict(apart=APART))
+    shardwright("verify", tmp_path / "apart")
+    shardwright("convert", tmp_path / "apart", tmp_path / "out", "--to", "torch_dist", "--tp", 2)
+    assert_true(checkpoints.load_dcp(tmp_path / "out"))
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -38,7 +49,7 @@ def test_to_another_layout(shardwright, saved, tmp_path, name):
     shardwright("verify", saved / name)
     flags = ("--to", "torch_dist", "--tp", 2, "--pp", 2)
     shardwright("convert", saved / name, tmp_path / "out", *flags)
-    assert_true(checkpoints.load_dcp(tmp_path / "out"))
+    assert_true(checkpoints.load_dcp(tmp_path / "out"), FROZEN if "frozen" in name else None)
 
 
 def test_back_into_megatron(shardwright, newer_ranks, saved, tmp_path):

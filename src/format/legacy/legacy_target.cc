@@ -35,6 +35,12 @@ constexpr const char* kVersionNote =
     "them "
     "since 0.17; 0.16 and older look for transformer_layer";
 
+constexpr const char* kFrozenNote =
+    "files of ranks do not say which parameters were frozen: Megatron-LM goes on from them where "
+    "it "
+    "freezes the same ones, but nothing else can tell whose the optimizer's states are; keep the "
+    "source";
+
 // A run of a storage that all ranks of a stage have, each with a box of its own.
 struct PlacedRun {
   std::size_t draft = 0;
@@ -103,6 +109,7 @@ class LegacyPlanner {
 
   [[nodiscard]] bool drops_loss_scale() const { return drops_loss_scale_; }
   [[nodiscard]] bool guesses_version() const { return guesses_version_; }
+  [[nodiscard]] bool has_frozen() const { return has_frozen_; }
 
  private:
   // Adapters may be of some layers only, and stages share out all of them.
@@ -197,7 +204,11 @@ class LegacyPlanner {
       for (const LegacyShard& shard : shards) {
         if (!is_parameter(shard.desc.name, shard.desc.dtype)) continue;
         names.push_back(shard.desc.name);
-        trained.push_back(&shard);
+        if (is_trained(shard)) {
+          trained.push_back(&shard);
+        } else {
+          has_frozen_ = has_frozen_ || !states_.empty();
+        }
       }
       if (!states_.empty()) SW_TRY(check_module_order(names));
     }
@@ -212,6 +223,12 @@ class LegacyPlanner {
     }
     drops_loss_scale_ |= stage.files->stage().drops_loss_scale;
     return stage;
+  }
+
+  // An optimizer lists no parameters that were frozen, which are those without any state.
+  [[nodiscard]] bool is_trained(const LegacyShard& shard) const {
+    return std::ranges::any_of(
+        shard.runs, [&](const ShardRun& run) { return states_.contains(run.canonical); });
   }
 
   // By name, without the master weight.
@@ -392,6 +409,7 @@ class LegacyPlanner {
   bool is_mixed_ = true;
   bool drops_loss_scale_ = false;
   bool guesses_version_ = false;  // of the Megatron-Core that is to load it
+  bool has_frozen_ = false;       // beside parameters with states
   LegacyModules modules_;
   bool is_local_ = false;
   bool has_mtp_ = false;
@@ -418,6 +436,7 @@ class LegacyTarget : public Target {
     LegacyPlanner planner(parts, request, plan);
     SW_TRY(planner.run());
     if (planner.drops_loss_scale()) notes.emplace_back(kLossScaleNote);
+    if (planner.has_frozen()) notes.emplace_back(kFrozenNote);
     if (planner.guesses_version()) notes.emplace_back(kVersionNote);
     parts.files.push_back({"latest_checkpointed_iteration.txt", parts.tracker});
     complete(parts, plan);

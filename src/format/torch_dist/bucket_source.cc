@@ -192,8 +192,12 @@ class Unbucketing {
     if (!is_believable_grid(config_) || config_.virtual_pipeline < 1) {
       return refuse_bucket("found parallel sizes in the run's arguments that no run can have had");
     }
+    std::set<std::string, std::less<>> names;
+    for (const StoredTensor& tensor : catalog_.tensors) names.insert(tensor.desc.name);
     for (const CanonicalTensor& tensor : canonical_tensors(catalog_)) {
-      if (!is_parameter(tensor.desc.name, tensor.desc.dtype)) continue;
+      const std::string_view named = name_with_states(tensor.desc.name);
+      const bool is_twice = named != tensor.desc.name && names.contains(named);
+      if (is_twice || !is_parameter(tensor.desc.name, tensor.desc.dtype)) continue;
       has_mtp_ |= is_prediction_layer(tensor.desc.name);
       is_tied_ &= !tensor.desc.name.ends_with("output_layer.weight");
       descs_.push_back(tensor.desc);
@@ -234,12 +238,7 @@ class Unbucketing {
       if (!split) return refuse_bucket("{}", split.error().message);
       splits_.encoder = *std::move(split);
     }
-    const LayerRange last =
-        splits_.decoder.layers_of(config_.pipeline - 1, config_.virtual_pipeline - 1);
-    // Beside MTP layers Megatron has the norm behind the decoder's last layer, wherever that is.
-    if (has_mtp_ && last.first == last.end) {
-      return refuse_bucket("found MTP layers in a stage without layers of the decoder");
-    }
+    splits_.prediction_chunk = prediction_chunk_of_run(source_.arguments, config_);
     return {};
   }
 
