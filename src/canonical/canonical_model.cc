@@ -9,6 +9,7 @@
 #include "canonical/hf_model.h"
 #include "canonical/hf_naming.h"
 #include "canonical/unfold.h"
+#include "format/wrapped_base.h"
 #include "layout/piece_limit.h"
 #include "layout/state_name.h"
 #include "model/apply.h"
@@ -39,6 +40,7 @@ class Making {
   [[nodiscard]] SourceFiles& files() { return *source_.checkpoint.files; }
 
   Status take_hf() {
+    std::vector<StoredTensor> adapters = take_adapters_of_wrapped(catalog());
     SW_TRY(name_as_hf(choice_, source_.checkpoint, {&catalog()}, notes_));
     const Mappings mappings = SW_TRY(load_mappings(choice_, source_.checkpoint));
     const ModelFacts facts =
@@ -54,6 +56,14 @@ class Making {
     for (const DraftTensor& tensor : model_.tensors) {
       if (!tensor.true_rows || *tensor.true_rows == *usual) continue;
       beyond.emplace(tensor.desc.name, *tensor.true_rows - *usual);
+    }
+    // Two models with one base are not the same: an adapter beside it counts as it is stored.
+    for (StoredTensor& adapter : adapters) {
+      const CanonicalTensor tensor{adapter.desc,
+                                   static_cast<std::uint32_t>(catalog().tensors.size()), -1};
+      catalog().tensors.push_back(std::move(adapter));
+      model_.tensors.push_back(
+          {tensor.desc, {{view_of_canonical(tensor)}, std::nullopt, 0.0}, std::nullopt});
     }
     return {};
   }

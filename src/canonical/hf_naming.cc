@@ -6,6 +6,7 @@
 #include <iterator>
 #include <map>
 #include <optional>
+#include <set>
 #include <span>
 #include <unordered_set>
 #include <utility>
@@ -16,7 +17,9 @@
 #include "canonical/families.h"
 #include "canonical/lone_head.h"
 #include "canonical/renamed_catalog.h"
+#include "format/wrapped_base.h"
 #include "layout/model_head.h"
+#include "layout/module_wrappers.h"
 #include "model/apply.h"
 
 namespace shardwright {
@@ -321,6 +324,8 @@ Status name_as_hf(const FamilyChoice& choice, const Checkpoint& checkpoint,
                   std::initializer_list<Catalog*> catalogs, Notes& notes) {
   const SourceTraits& traits = checkpoint.location.traits;
   if (!traits.is_hf_model) return {};
+  // Of what PEFT wrapped the base is the model; whoever opens it tells of the adapter.
+  for (Catalog* catalog : catalogs) take_adapters_of_wrapped(*catalog);
   SW_TRY(name_lone_head(choice, checkpoint, catalogs, notes));
   const bool is_plain = traits.records == Records::kNone;
   if (is_plain && !may_be_bare(checkpoint.catalog)) return {};

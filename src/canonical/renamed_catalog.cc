@@ -2,7 +2,6 @@
 #include "canonical/renamed_catalog.h"
 
 #include <algorithm>
-#include <array>
 
 #include "base/fail.h"
 #include "tensor/chunk_part.h"
@@ -45,22 +44,6 @@ void append_half(const Chunk& chunk, std::int64_t head, std::int64_t head_dim, s
 }
 
 }  // namespace
-
-std::string without_module_wrappers(std::string_view name) {
-  constexpr std::array<std::string_view, 3> kWrappers = {"_fsdp_wrapped_module", "_orig_mod",
-                                                         "_checkpoint_wrapped_module"};
-  std::string plain;
-  for (std::size_t at = 0; at <= name.size();) {
-    const std::size_t dot = std::min(name.find('.', at), name.size());
-    const std::string_view part = name.substr(at, dot - at);
-    if (std::ranges::find(kWrappers, part) == kWrappers.end()) {
-      if (at > 0 && !plain.empty()) plain += '.';
-      plain += part;
-    }
-    at = dot + 1;
-  }
-  return plain;
-}
 
 RenamedCatalog::RenamedCatalog(const Catalog& source, const ModelSizes& sizes) : sizes_(sizes) {
   result_.files = source.files;

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <string>
-#include <string_view>
 #include <unordered_map>
 #include <vector>
 
@@ -11,10 +10,6 @@
 #include "shardwright/mapping.h"
 
 namespace shardwright {
-
-/// A name without the parts that wrappers of a module put into it: FSDP, torch.compile, activation
-/// checkpointing.
-[[nodiscard]] std::string without_module_wrappers(std::string_view name);
 
 /// The same bytes under other names, and in other rows, as chunks of another catalog.
 class RenamedCatalog {

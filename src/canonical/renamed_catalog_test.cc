@@ -5,6 +5,7 @@
 
 #include <map>
 
+#include "layout/module_wrappers.h"
 #include "model/name_rules.h"
 #include "tensor/strided_copy.h"
 
@@ -129,6 +130,7 @@ TEST(RenamedCatalog, TwoTensorsThatAreOneAreNamed) {
 TEST(RenamedCatalog, WrappersLeaveNames) {
   EXPECT_EQ(without_module_wrappers("_orig_mod.a._fsdp_wrapped_module.b"), "a.b");
   EXPECT_EQ(without_module_wrappers("a._checkpoint_wrapped_module"), "a");
+  EXPECT_EQ(without_module_wrappers("a.token_adapter.base_layer.weight"), "a.weight") << "PEFT's";
   EXPECT_EQ(without_module_wrappers("a._orig_modern.b"), "a._orig_modern.b");
 }
 

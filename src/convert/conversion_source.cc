@@ -22,6 +22,7 @@
 #include "format/select.h"
 #include "format/targets.h"
 #include "format/torch_dist/flat_states.h"
+#include "format/wrapped_base.h"
 #include "layout/mlite_layout.h"
 #include "plan/canonical.h"
 #include "plan/wrong_states.h"
@@ -58,6 +59,7 @@ class Opening {
       notes_.push_back(std::move(note));
     }
     if (!keeps_names(request_)) {
+      SW_TRY(check_wrapped());
       SW_TRY(name_as_hf(request_, checkpoint(), {&source_.wanted, &source_.checkpoint.catalog},
                         notes_));
     }
@@ -84,6 +86,18 @@ class Opening {
                 "{}: --source-ep, --source-etp and --source-tp describe an MLite checkpoint, and "
                 "this is none; leave them out",
                 request_.input);
+  }
+
+  // What was trained is the base and the adapter together: neither goes without a word.
+  [[nodiscard]] Status check_wrapped() const {
+    if (!checkpoint().location.traits.is_hf_model || !request_.adapter.empty()) return {};
+    const std::vector<std::string> adapters = adapters_of_wrapped(source_.wanted);
+    if (adapters.empty()) return {};
+    return fail(Code::kUsage,
+                "{}: {} tensors are an adapter's ({} the first), beside the base model that it was "
+                "trained with; '{}' makes the trained model of both, {} converts the base alone",
+                request_.input, adapters.size(), adapters.front(),
+                merge_command_of_wrapped(checkpoint()), flags_without(adapters));
   }
 
   // Who asks for states gets them, or hears why not.

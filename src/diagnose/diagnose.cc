@@ -45,7 +45,7 @@ Diagnosis of_sibling(const Sibling& sibling, const std::string& shown_by, const 
   return diagnosis;
 }
 
-Diagnosis of_nothing(const Survey& survey) {
+Diagnosis of_nothing(const Survey& survey, const Detection& detection) {
   Diagnosis diagnosis;
   diagnosis.format = "unknown";
   diagnosis.confidence = Confidence::kAmbiguous;
@@ -57,6 +57,10 @@ Diagnosis of_nothing(const Survey& survey) {
   if (names.empty()) names = "-";
   add_finding(diagnosis, "L41", {{"names", names}});
   diagnosis.reason = phrase("nothing_known", {{"names", names}});
+  if (!detection.below.empty()) {
+    const std::string below = first_of_text(detection.below);
+    diagnosis.evidence.push_back(phrase("lies_below", {{"candidates", below}}));
+  }
   return diagnosis;
 }
 
@@ -140,7 +144,7 @@ Result<Diagnosis> of_folder(const Directory& directory, const Detection& detecti
   if (!detection.candidates.empty()) {
     return of_candidate(directory, detection, survey, path, request);
   }
-  if (detection.siblings.empty()) return of_nothing(survey);
+  if (detection.siblings.empty()) return of_nothing(survey, detection);
   const SiblingMatch& match = detection.siblings.front();
   return of_sibling(*match.sibling, match.entry, path);
 }

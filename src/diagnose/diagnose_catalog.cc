@@ -20,6 +20,7 @@
 #include "format/refused_format.h"
 #include "format/targets.h"
 #include "format/weight_files.h"
+#include "format/wrapped_base.h"
 #include "layout/finding_rules.h"
 #include "layout/legacy_findings.h"
 #include "layout/mlite_layout.h"
@@ -183,8 +184,9 @@ void add_opened(const Checkpoint& checkpoint, const DiagnoseRequest& request,
   if (!checkpoint.location.traits.is_hf_model)
     add_names(checkpoint.catalog, request.believed, diagnosis);
   add_sizes_seen(diagnosis);
-  if (adapter_note(checkpoint) && !is_peft(checkpoint)) {
-    diagnosis.evidence.push_back(phrase("adapter.of_run"));
+  if (const auto note = adapter_note(checkpoint); note && !is_peft(checkpoint)) {
+    const bool is_wrapped = checkpoint.location.traits.is_hf_model;
+    diagnosis.evidence.push_back(is_wrapped ? Phrase{*note, *note} : phrase("adapter.of_run"));
   }
   const Coverage coverage = coverage_of(checkpoint.catalog);
   add_holes(coverage.holed, diagnosis);
@@ -200,8 +202,8 @@ void add_opened(const Checkpoint& checkpoint, const DiagnoseRequest& request,
 
 // The flag that a conversion of this checkpoint can't be without.
 std::string_view needed_flag(const Checkpoint& checkpoint) {
-  if (adapter_note(checkpoint)) return " --hf-config BASE";
   const SourceTraits& traits = checkpoint.location.traits;
+  if (adapter_note(checkpoint) && !traits.is_hf_model) return " --hf-config BASE";
   const bool needs_names = traits.is_named_by_family || traits.is_hf_model;
   return needs_names && checkpoint.hf_config.empty() ? " --hf-config MODEL" : "";
 }
@@ -245,6 +247,11 @@ Diagnosis diagnose_catalog(const Survey& survey, const std::string& path,
     flag = needed_flag(*checkpoint);
   }
   diagnosis.next = next_command(diagnosis, *format, path, candidate, flag, request);
+  const bool is_whole =
+      checkpoint && !diagnosis.has_errors() && checkpoint->location.traits.is_hf_model;
+  if (is_whole && !adapters_of_wrapped(checkpoint->catalog).empty()) {
+    diagnosis.next = merge_command_of_wrapped(*checkpoint);
+  }
   for (const std::string& name : survey.leftovers) add_finding(diagnosis, "L28", {{"name", name}});
   diagnosis.reason = is_confirmed ? format->summary() : phrase("format.names_only");
   return diagnosis;

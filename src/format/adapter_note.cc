@@ -6,12 +6,28 @@
 #include "base/text.h"
 #include "base/translated.h"
 #include "format/peft/source.h"
+#include "format/wrapped_base.h"
 #include "layout/lost_parts.h"
 #include "layout/state_name.h"
 #include "model/adapter_tensors.h"
 #include "state/recorded_run.h"
 
 namespace shardwright {
+
+namespace {
+
+// What PEFT wrapped is a model by its other tensors.
+std::optional<std::string> note_on_wrapped(const Checkpoint& checkpoint) {
+  const std::vector<std::string> adapters = adapters_of_wrapped(checkpoint.catalog);
+  if (adapters.empty()) return std::nullopt;
+  return translated(
+      "{} of {} tensors are an adapter's, beside the base model that it was trained with: '{}' "
+      "makes the trained model of both, 'convert' with {} makes the base alone",
+      adapters.size(), checkpoint.catalog.tensors.size(), merge_command_of_wrapped(checkpoint),
+      flags_without(adapters));
+}
+
+}  // namespace
 
 std::optional<std::string> adapter_note(const Checkpoint& checkpoint) {
   std::size_t adapters = 0;
@@ -27,7 +43,8 @@ std::optional<std::string> adapter_note(const Checkpoint& checkpoint) {
         "makes it one that Megatron trains on",
         adapters + others);
   }
-  if (adapters == 0 || checkpoint.location.traits.is_hf_model) return std::nullopt;
+  if (checkpoint.location.traits.is_hf_model) return note_on_wrapped(checkpoint);
+  if (adapters == 0) return std::nullopt;
   const std::vector<std::string> without = layers_without_adapters(
       descs_of(checkpoint.catalog), number_of(checkpoint.arguments, {"num_layers"}).value_or(0));
   const std::string some =

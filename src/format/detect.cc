@@ -18,6 +18,7 @@ namespace {
 
 constexpr int kDeepest = 5;
 constexpr int kMostFolders = 100;  // that are looked into
+constexpr int kDeepestBelow = 4;   // folders whose names say nothing, one in another
 
 using Names = std::vector<std::string>;
 
@@ -128,6 +129,30 @@ class Detector {
     if (found.siblings.empty()) found.siblings = recognise_siblings(folder.entries());
     // NeMo 1 has folders of ranks too.
     if (found.siblings.empty()) found.candidates = std::move(remains);
+    return found;
+  }
+
+  // What lies in folders that no rule leads to, level by level. Only to be told: one that can't be
+  // read is passed over.
+  std::vector<Candidate> below(const std::string& end) {
+    std::vector<Candidate> found;
+    Names level = {end};
+    for (int depth = 0; depth < kDeepestBelow && !level.empty() && found.empty(); ++depth) {
+      Names next;
+      for (const std::string& folder : level) {
+        const auto entries = directory_.list(folder);
+        if (!entries) continue;
+        for (const DirectoryEntry& entry : *entries) {
+          const bool is_hidden = entry.name.starts_with('.');
+          if (!entry.is_directory || entry.problem || is_hidden) continue;
+          if (looked_ >= 2 * kMostFolders) return found;
+          next.push_back(path_in(folder, entry.name));
+          auto there = explore({next.back(), {}, {}, {}});
+          if (there) std::ranges::move(there->candidates, std::back_inserter(found));
+        }
+      }
+      level = std::move(next);
+    }
     return found;
   }
 
@@ -256,7 +281,11 @@ class Detector {
 
 Result<Detection> detect(const Directory& directory, std::string_view format,
                          std::string_view lone_file) {
-  return Detector(directory, format, lone_file).explore({});
+  Detector detector(directory, format, lone_file);
+  Detection found = SW_TRY(detector.explore({}));
+  const bool is_nothing = found.candidates.empty() && found.siblings.empty() && !found.tracker;
+  if (is_nothing && format.empty() && lone_file.empty()) found.below = detector.below(found.end);
+  return found;
 }
 
 }  // namespace shardwright

@@ -413,6 +413,32 @@ TEST(Detect, LooksIntoAFewFoldersOnly) {
   EXPECT_LE(detect(directory).value().candidates.size(), 110U);
 }
 
+// OpenRLHF's, ms-swift's and NeMo's runs, whose folders are called after the run.
+TEST(Detect, TellsWhatLiesInFoldersOfUnknownNames) {
+  const auto below = [](const Files& files) {
+    const Detection detection = detected(files);
+    EXPECT_THAT(detection.candidates, IsEmpty()) << "it is not meant";
+    return first_of_text(detection.below);
+  };
+  EXPECT_EQ(below({{"_actor/global_step5/.metadata", "x"}, {"_critic/.metadata", "x"}}),
+            "dcp in _actor/global_step5, dcp in _critic");
+  EXPECT_EQ(
+      below({{"v0-2025/logging.jsonl", "x"}, {"v0-2025/checkpoint-8/model.safetensors", "x"}}),
+      "hf in v0-2025/checkpoint-8");
+  EXPECT_EQ(below({{"run/2025/checkpoints/last/weights/.metadata", "x"},
+                   {"run/2025/checkpoints/last/context/model.yaml", "x"}}),
+            "dcp in run/2025/checkpoints/last/weights");
+  EXPECT_EQ(below({{".cache/model.safetensors", "x"}, {"logs/events", "x"}}), "");
+  EXPECT_EQ(below({{"a/b/c/d/e/model.safetensors", "x"}}), "") << "too deep";
+  std::vector<std::string> names;
+  for (int i = 0; i < 300; ++i) names.push_back(std::to_string(i) + "_/.metadata");
+  Files many;
+  for (const std::string& name : names) many.emplace_back(name.c_str(), "x");
+  EXPECT_THAT(below(many), HasSubstr("and 195 more"));
+  const Detection broken = detected({{kTracker, "3"}, {"old/.metadata", "x"}});
+  EXPECT_THAT(broken.below, IsEmpty()) << "the tracker tells what was meant";
+}
+
 TEST(Detect, AMetadataJsonOfOtherSoftwareMayBeLarge) {
   const std::string large = "[\"" + std::string(std::size_t{2} << 20, 'x') + "\"]";
   EXPECT_THAT(found({{"model.safetensors", "x"}, {"metadata.json", large.c_str()}}),
@@ -451,6 +477,8 @@ TEST(OnlyCandidate, NamesEachAndTheWayOut) {
   EXPECT_EQ(refused({{kTracker, "3"}, {"iter_0000001/.metadata", "x"}}).code, Code::kTrackerBroken);
   EXPECT_THAT(refused({{kTracker, "../etc"}}).message,
               HasSubstr("found '../etc', expected an iteration or 'release'"));
+  EXPECT_EQ(refused({{"v0/checkpoint-8/model.safetensors", "x"}}, {"hf"}).message,
+            "ckpt: found v0; further down there is hf in v0/checkpoint-8; give its folder");
   EXPECT_EQ(refused({{"a", "x"}, {"b", "x"}, {"c", "x"}, {"d", "x"}, {"e", "x"}}).message,
             "ckpt: found a, b, c, d, expected .metadata, *.safetensors or iter_* folders");
 }

@@ -53,12 +53,28 @@ std::unexpected<Error> refuse_nothing(const Directory& directory, const std::str
   for (std::size_t i = 0; i < std::min<std::size_t>(entries.size(), 4); ++i) {
     sample += (i > 0 ? ", " : "") + entries[i].name;
   }
+  if (!detection.below.empty()) {
+    return fail(Code::kUnknownFormat, "{}: found {}; further down there is {}; give its folder",
+                where, sample, first_of_text(detection.below));
+  }
   return fail(Code::kUnknownFormat,
               "{}: found {}, expected .metadata, *.safetensors or iter_* folders", where,
               sample.empty() ? "nothing" : sample);
 }
 
 }  // namespace
+
+std::string first_of_text(const std::vector<Candidate>& candidates) {
+  constexpr std::size_t kMost = 4;
+  std::vector<std::string> texts;
+  for (const Candidate& candidate : candidates) {
+    if (texts.size() == kMost) break;
+    texts.push_back(fmt::format("{} in {}", candidate.format->name(), candidate.folder));
+  }
+  const std::string text = name_list(texts);
+  if (candidates.size() <= kMost) return text;
+  return translated("{} and {} more", text, candidates.size() - kMost);
+}
 
 std::string candidates_text(const std::vector<Candidate>& candidates) {
   const bool is_one_folder = lie_together(candidates);

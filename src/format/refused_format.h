@@ -13,6 +13,9 @@ namespace shardwright {
 /// the folders where they lie in several.
 [[nodiscard]] std::string candidates_text(const std::vector<Candidate>& candidates);
 
+/// `hf in a/b, dcp in c`, of the first few.
+[[nodiscard]] std::string first_of_text(const std::vector<Candidate>& candidates);
+
 /// `name one with --as FORMAT`, or what else tells them apart.
 [[nodiscard]] std::string way_to_choose(const std::vector<Candidate>& candidates,
                                         const FormatChoice& choice);

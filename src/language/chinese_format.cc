@@ -263,6 +263,17 @@ std::span<const Sentence> chinese_of_format() {
        "{}: {} 是没有完成的下载，旁边没有检查点；请重新下载"},
       {"{}: found {}, expected .metadata, *.safetensors or iter_* folders",
        "{}: 发现 {}，应为 .metadata、*.safetensors 或 iter_* 文件夹"},
+      {"{}: found {}; further down there is {}; give its folder",
+       "{}: 发现 {}；更深处有 {}；请给出它的文件夹"},
+      {"{} and {} more", "{} 等（另有 {} 个）"},
+      {"{} of {} tensors are an adapter's, beside the base model that it was trained with: '{}' "
+       "makes the trained model of both, 'convert' with {} makes the base alone",
+       "{1} 个张量中有 {0} 个属于 adapter，与训练它所用的 base 模型放在一起：'{2}' "
+       "由两者得到训练后的模型，'convert' 加上 {3} 只得到 base"},
+      {"{}: {} tensors are an adapter's ({} the first), beside the base model that it was trained "
+       "with; '{}' makes the trained model of both, {} converts the base alone",
+       "{}: 有 {} 个张量属于 adapter（第一个是 {}），与训练它所用的 base 模型放在一起；'{}' "
+       "由两者得到训练后的模型，{} 只转换 base"},
       {"name one with {} FORMAT", "请用 {} FORMAT 指定一个"},
       {"give a folder that holds one only", "请给出只含一个的文件夹"},
       {"give the folder of one of them", "请给出其中一个的文件夹"},

@@ -175,6 +175,7 @@ constexpr std::array kChineseTexts = {
     Text{"label.unexpected", "多余"},
     Text{"label.unknown", "未知"},
     Text{"label.yes", "是"},
+    Text{"lies_below", "更深处有 {candidates}；请给出它的文件夹"},
     Text{"loader.asked", "{note}；给出的参数不含 --ep，对应非 EP 读取方式，与磁盘不符"},
     Text{"loader.experts", "{numbers}；专家沿 ep 各不相同，其余沿 ep 为副本"},
     Text{"loader.number", "第 {number} 个数字是 {name}"},

@@ -200,6 +200,7 @@ inline constexpr std::array kEnglishTexts = {
     Text{"label.unexpected", "unexpected"},
     Text{"label.unknown", "unknown"},
     Text{"label.yes", "yes"},
+    Text{"lies_below", "further down there is {candidates}; give its folder"},
     Text{"loader.asked", "{note}; the sizes given, without --ep, ask for the non-EP loader"},
     Text{"loader.experts",
          "{numbers}; experts differ along ep, everything else is a replica along ep"},

@@ -8,6 +8,7 @@
 #include "format/dcp/dcp_reader.h"
 #include "format/files_beside.h"
 #include "format/near_config.h"
+#include "layout/module_wrappers.h"
 #include "layout/texts.h"
 #include "plan/canonical.h"
 
@@ -64,7 +65,7 @@ bool has_hf_embedding(const Catalog& catalog) {
       "embed_tokens.weight",    "tok_embeddings.weight", "wte.weight",
       "word_embeddings.weight", "embeddings.weight",     "embed_in.weight"};
   return std::ranges::any_of(catalog.tensors, [&](const StoredTensor& tensor) {
-    const std::string_view name = tensor.desc.name;
+    const std::string name = without_module_wrappers(tensor.desc.name);
     return std::ranges::any_of(kEmbeddings, [&](std::string_view ending) {
       return name.ends_with(ending) &&
              (name.size() == ending.size() || name[name.size() - ending.size() - 1] == '.');
