@@ -76,11 +76,12 @@ std::span<const Sentence> chinese_of_legacy() {
       {"{} is shared out over {} tensor ranks, the language model over {}: its shards repeat "
        "with period {}, as {}",
        "{} 由 {} 个张量 rank 分担，语言模型由 {} 个分担：它的分片以 {} 为周期重复，因为{}"},
-      {"the files do not say which ranks they are of: tensor or expert ranks' folders in each "
-       "other's place would not be noticed, but by digests ('hash --manifest', 'verify "
-       "--against')",
-       "文件没有说明自己属于哪个 rank：张量 rank 或专家 rank 的文件夹若互换不会被发现，除非用摘"
-       "要（'hash --manifest'、'verify --against'）"},
+      {"the files do not say which ranks they are of: folders of tensor ranks, expert ranks or "
+       "inner pipeline stages in each other's place would not be noticed, but by digests ('hash "
+       "--manifest', 'verify --against')",
+       "文件没有说明自己属于哪个 rank：张量 rank、专家 rank "
+       "或中间流水线阶段的文件夹若互换位置将无法发现，"
+       "除非用摘要（'hash --manifest'、'verify --against'）"},
       {"optimizer: found '{}' of a parameter group to be a tensor, expected a plain value; "
        "convert without it (--optimizer drop)",
        "optimizer: 参数组的 '{}' 是张量，应为普通值；请不带它转换（--optimizer drop）"},

@@ -3,6 +3,7 @@
 names, and NeMo 1's archives of torch files, in each of their forms."""
 import io
 import json
+import re
 import shutil
 import tarfile
 
@@ -277,6 +278,35 @@ def test_a_tensor_that_one_rank_lacks(shardwright, tmp_path, rank):
     source = archive(tmp_path / "lacking.nemo", files)
     refused(shardwright, source, tmp_path, "SW0313", name, gone.removeprefix("model."))
     assert "SW0313" in shardwright("verify", source, expect=1).stdout
+
+
+def test_stages_in_each_others_place(shardwright, tmp_path):
+    """Layers are numbered by stage: those of swapped ones would come out in another order."""
+    whole = torch.load(io.BytesIO(members(1)["model_weights.ckpt"]))
+    layers = settings()["num_hidden_layers"]
+    files = {"model_config.yaml": MODEL_CONFIG.format(**settings()).encode()}
+    files["model_config.yaml"] += b"pipeline_model_parallel_size: 2\n"
+    for stage in range(2):
+        own = {}
+        for name, tensor in whole.items():
+            found = re.search(r"layers\.(\d+)\.", name)
+            number = int(found[1]) if found else 0 if "embedding" in name else layers - 1
+            if number * 2 // layers != stage:
+                continue
+            local = f"layers.{number - (stage * layers + 1) // 2}."
+            own[name.replace(found[0], local) if found else name] = tensor
+        body = io.BytesIO()
+        torch.save(own, body)
+        files[f"tp_rank_00_pp_rank_{stage:03d}/model_weights.ckpt"] = body.getvalue()
+    right = archive(tmp_path / "right.nemo", files)
+    shardwright("convert", right, tmp_path / "hf", "--to", "hf")
+    assert_same(load_hf(tmp_path / "hf"), load_hf(LLAMA))
+    assert "do not say which ranks they are of" in shardwright("verify", right).stdout
+    one, other = (f"tp_rank_00_pp_rank_{stage:03d}/model_weights.ckpt" for stage in range(2))
+    files[one], files[other] = files[other], files[one]
+    swapped = archive(tmp_path / "swapped.nemo", files)
+    refused(shardwright, swapped, tmp_path, "SW0319", "lacks the embedding")
+    assert shardwright("diagnose", swapped, expect=1).stdout.count("SW0319") == 1
 
 
 def test_wrong_archives(shardwright, tmp_path):

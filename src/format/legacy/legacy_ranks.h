@@ -38,6 +38,10 @@ class LegacyRanks {
   [[nodiscard]] static LegacyRanks of(std::vector<LegacyRankFile> files, LegacyAxes axes,
                                       std::vector<SettledTower> towers);
 
+  /// Tells `defects` of files that are not of the rank that their folder is named for
+  /// (kRankMisplaced), as read() does. `catalog`: where they are named.
+  [[nodiscard]] Status check_places(const Catalog& catalog, Defects& defects);
+
   [[nodiscard]] const std::vector<LegacyRankFile>& files() const { return files_; }
   [[nodiscard]] const LegacyAxes& axes() const { return axes_; }
   [[nodiscard]] RankNaming naming() const;
@@ -53,7 +57,6 @@ class LegacyRanks {
   [[nodiscard]] Status read_file(std::vector<std::int64_t> numbers, const std::string& path,
                                  Checkpoint& checkpoint);
   [[nodiscard]] Status check_virtual_stages(const Catalog& catalog) const;
-  [[nodiscard]] Status check_places(const LegacyAxesEvidence& evidence, Defects& defects);
   [[nodiscard]] LegacyAxesEvidence evidence(const Catalog& catalog) const;
   [[nodiscard]] Status settle_experts(Checkpoint& checkpoint);
   [[nodiscard]] Status find_towers(Checkpoint& checkpoint);

@@ -156,6 +156,12 @@ Status add_ranks(Checkpoint& checkpoint, const LegacyRanks& ranks, Defects& defe
   for (std::size_t i = 0; i < ranks.files().size(); ++i) {
     SW_TRY(defects.report(add_rank(checkpoint.catalog, ranks, i, chunks)));
   }
+  if (!ranks.know_their_ranks()) {
+    checkpoint.notes.emplace_back(
+        "the files do not say which ranks they are of: folders of tensor ranks, expert ranks or "
+        "inner pipeline stages in each other's place would not be noticed, but by digests ('hash "
+        "--manifest', 'verify --against')");
+  }
   return defects.report(check_names(checkpoint.catalog, ranks));
 }
 
@@ -168,12 +174,6 @@ Status read_legacy(Checkpoint& checkpoint, Defects& defects) {
         translated("{} is shared out over {} tensor ranks, the language model over {}: its shards "
                    "repeat with period {}, as {}",
                    tower.tower, tower.size, ranks.axes().config.tensor, tower.size, tower.reason));
-  }
-  if (!ranks.know_their_ranks()) {
-    checkpoint.notes.emplace_back(
-        "the files do not say which ranks they are of: tensor or expert ranks' folders in each "
-        "other's place would not be noticed, but by digests ('hash --manifest', 'verify "
-        "--against')");
   }
   const LegacyRankFile& first = ranks.files().front();
   checkpoint.arguments = first.contents.arguments;

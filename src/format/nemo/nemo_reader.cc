@@ -132,7 +132,8 @@ class NemoReader {
           "copy the missing ones too",
           found, axes.config.tensor, axes.config.pipeline);
     }
-    const LegacyRanks ranks = LegacyRanks::of(std::move(files), std::move(axes), {});
+    LegacyRanks ranks = LegacyRanks::of(std::move(files), std::move(axes), {});
+    SW_TRY(ranks.check_places(checkpoint_.catalog, defects_));
     SW_TRY(add_ranks(checkpoint_, ranks, defects_));
     for (const StoredTensor& tensor : checkpoint_.catalog.tensors) {
       SW_TRY(defects_.report(check_coverage(tensor)));
