@@ -39,6 +39,9 @@ Diagnosis of_sibling(const Sibling& sibling, const std::string& shown_by, const 
     return diagnosis;
   }
   if (sibling.format == "legacy_rank") diagnosis.next = "shardwright diagnose " + parent;
+  if (shown_by.ends_with(".nemo") && !path.ends_with(".nemo")) {
+    diagnosis.next = "shardwright diagnose " + shell_quoted(path + "/" + shown_by);
+  }
   if (diagnosis.next.empty()) diagnosis.next = "shardwright explain L34";
   const Phrase reader = phrase(sibling.reader);
   add_finding(diagnosis, "L34", {{"what", what}, {"reader", reader}});

@@ -498,6 +498,8 @@ TEST(Diagnose, WhatIsNoFolderIsAnError) {
   folder.put("a.nemo", "x");
   folder.put("a.txt", "x");
   EXPECT_EQ(diagnose({folder / "a.nemo"}).error().code, Code::kTarCorrupt);
+  EXPECT_EQ(diagnose({folder.path()}).value().next, "shardwright diagnose " + (folder / "a.nemo"))
+      << "its folder shows the way";
   EXPECT_EQ(diagnose({folder / "a.txt"}).error().code, Code::kUnknownFormat);
 }
 

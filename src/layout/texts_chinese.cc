@@ -82,7 +82,7 @@ constexpr std::array kChineseTexts = {
     Text{"L33",
          "router 有 {experts} 个专家，但 {ep} 个 rank、每个 {local} "
          "个本地专家，共 {held} 个。"},
-    Text{"L34", "类型：{what}。shardwright 不转换它；读取工具：{reader}。"},
+    Text{"L34", "类型：{what}。shardwright 不直接转换此处的内容；读取工具：{reader}。"},
     Text{"L35", "{file} 无法读取：{error}"},
     Text{"L36",
          "PP=1 却使用三个数字命名（LLaVA-OneVision-2 的工具如此写）；Megatron "

@@ -27,8 +27,8 @@ namespace {
 // both are seen as Megatron's canonical tensors.
 Naming common_naming(const Checkpoint& left, const Checkpoint& right, const ProofOptions& options) {
   const bool both_hf = compare_as_hf(left, right, options.choice);
-  const bool both_known =
-      natural_naming(left) == Naming::kCanonical && natural_naming(right) == Naming::kCanonical;
+  const bool both_known = natural_naming(left, options.choice) == Naming::kCanonical &&
+                          natural_naming(right, options.choice) == Naming::kCanonical;
   return options.own_names || both_hf || !both_known ? Naming::kStored : Naming::kCanonical;
 }
 

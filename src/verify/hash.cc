@@ -104,7 +104,8 @@ Result<HashReport> hash_view(const View& view, const ProofOptions& options) {
 Result<HashReport> hash_checkpoint(const std::string& path, const ProofOptions& options) {
   Checkpoint checkpoint = SW_TRY(open_checkpoint(path, FormatChoice{options.as}));
   const bool may_be_unknown = checkpoint.location.traits.is_hf_model;
-  const Naming naming = options.own_names ? Naming::kStored : natural_naming(checkpoint);
+  const Naming naming =
+      options.own_names ? Naming::kStored : natural_naming(checkpoint, options.choice);
   ViewUse use;
   use.states = options.keeps_stored_states ? StateUse::kAsStored : StateUse::kByTensor;
   Result<View> view = make_view(std::move(checkpoint), naming, options, use);

@@ -128,7 +128,7 @@ ConvertRequest request_of(std::string_view path, const ReadOptions& options) {
 Result<std::unique_ptr<TensorSource>> source_by_megatron_names(std::string_view path,
                                                                const ReadOptions& options) {
   Checkpoint checkpoint = SW_TRY(open_checkpoint(path, options.format));
-  if (natural_naming(checkpoint) != Naming::kCanonical) {
+  if (natural_naming(checkpoint, options.family) != Naming::kCanonical) {
     return fail(Code::kNoFamily,
                 "{}: the tensors have no names of Megatron or of a Hugging Face model", path);
   }

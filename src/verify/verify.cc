@@ -192,8 +192,8 @@ class Verification {
       const Checkpoint other =
           SW_TRY(open_checkpoint(options_.against, FormatChoice{options.other_as, "--other-as"}));
       const bool both_hf = compare_as_hf(other, checkpoint_, options.choice);
-      options.own_names |= both_hf || natural_naming(other) == Naming::kStored ||
-                           natural_naming(checkpoint_) == Naming::kStored;
+      options.own_names |= both_hf || natural_naming(other, options.choice) == Naming::kStored ||
+                           natural_naming(checkpoint_, options.choice) == Naming::kStored;
       options.as = options.other_as;
       const Result<HashReport> digests = hash_checkpoint(options_.against, options);
       options.as = options_.proof.as;

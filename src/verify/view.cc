@@ -7,6 +7,7 @@
 #include "base/fail.h"
 #include "canonical/canonical_model.h"
 #include "canonical/hf_naming.h"
+#include "canonical/mlite_naming.h"
 #include "canonical/tied_head.h"
 #include "compare/replicas.h"
 #include "compare/source_losses.h"
@@ -129,7 +130,8 @@ class Maker {
     own.accept_loss = options_.source.accept_loss;
     const Status status = put_in_order(own);
     if (status) return {};
-    if (status.error().code == Code::kLossySource) return status;
+    const bool is_needed = view_.naming == Naming::kCanonical;
+    if (is_needed || status.error().code == Code::kLossySource) return status;
     view_.unordered = status.error();
     view_.notes.push_back(translated("tensors are taken as they are stored: ") +
                           status.error().message);
@@ -137,7 +139,21 @@ class Maker {
   }
 
   Status put_in_order(const SourceOptions& options) {
+    if (view_.naming == Naming::kCanonical) return name_as_megatron(options);
+    const std::string rows = note_on_rows_of_ranks(catalog(), options);
     view_.checkpoint.catalog = SW_TRY(global_from_mlite(catalog(), options, view_.notes));
+    if (!rows.empty()) view_.notes.push_back(rows);
+    return {};
+  }
+
+  Status name_as_megatron(const SourceOptions& options) {
+    ConvertRequest request;
+    static_cast<FamilyChoice&>(request) = options_.choice;
+    static_cast<SourceOptions&>(request) = options;
+    request.input = view_.checkpoint.location.path;
+    Catalog wanted = catalog();
+    SW_TRY(name_mlite_as_megatron(request, view_.checkpoint, wanted, view_.notes));
+    view_.checkpoint.catalog = std::move(wanted);
     return {};
   }
 
@@ -214,8 +230,9 @@ void take_whole(std::vector<DraftTensor> tensors, Plan& plan) {
   }
 }
 
-Naming natural_naming(const Checkpoint& checkpoint) {
-  return has_canonical_form(checkpoint) ? Naming::kCanonical : Naming::kStored;
+Naming natural_naming(const Checkpoint& checkpoint, const FamilyChoice& choice) {
+  const bool is_told = is_mlite(checkpoint) && !choice.hf_config_dir.empty();
+  return is_told || has_canonical_form(checkpoint) ? Naming::kCanonical : Naming::kStored;
 }
 
 bool compare_as_hf(const Checkpoint& left, const Checkpoint& right, const FamilyChoice& choice) {

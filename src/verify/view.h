@@ -47,8 +47,9 @@ struct ViewUse {
 /// Makes drafts the targets of a plan without files, sorted by name, each in one piece.
 void take_whole(std::vector<DraftTensor> tensors, Plan& plan);
 
-/// What its tensors can be seen as: canonical for Megatron's names and for Hugging Face models.
-[[nodiscard]] Naming natural_naming(const Checkpoint& checkpoint);
+/// What its tensors can be seen as: canonical for Megatron's names and for Hugging Face models, and
+/// for MLite's names where the caller gives the model's config.json.
+[[nodiscard]] Naming natural_naming(const Checkpoint& checkpoint, const FamilyChoice& choice);
 
 /// Whether both are Hugging Face models that compare by the names that are stored. Those in other
 /// files than safetensors may have names of their own, and are compared as canonical tensors then,

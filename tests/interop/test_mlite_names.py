@@ -65,7 +65,10 @@ def test_the_same_tensors_in_every_format(shardwright, made, tmp_path, name):
     truth = {n: t for n, t in load_dcp(tmp_path / "truth").items() if not n.startswith("hf_extra.")}
     assert_same(load_dcp(tmp_path / "dist"), truth)
     shardwright("verify", tmp_path / "dist")
+    shardwright("diff", root / "step_3", tmp_path / "dist", *config)
+    shardwright("verify", tmp_path / "dist", "--against", root / "step_3", *config)
     shardwright("convert", root / "step_3", tmp_path / "hf", "--to", "hf", *config)
+    shardwright("diff", tmp_path / "hf", root / "step_3", *config)
     found, expected = load_hf(tmp_path / "hf"), load_hf(root / "hf")
     for key, tensor in expected.items():
         if key.endswith("linear_attn.norm.weight"):  # MLite keeps w - 1, rounded
@@ -175,7 +178,11 @@ def test_saved_by_several_ranks(shardwright, ranks, made, tmp_path, name, tp, ep
     ranks("mlite_jobs", "save", 2, state=tmp_path / "state.pt", path=path, tp=tp, ep=ep, etp=etp,
           key=key, value=value, heads=heads)  # fmt: skip
     config = ("--hf-config", root / "hf")
-    shardwright("convert", path, tmp_path / "ranks", "--to", "torch_dist", *config)
+    told = shardwright("convert", path, tmp_path / "ranks", "--to", "torch_dist", *config).stderr
+    assert "stay in the order of the tensor-parallel ranks" not in told
+    told = shardwright("convert", path, tmp_path / "kept", "--to", "dcp").stderr
+    assert ("stay in the order of the tensor-parallel ranks" in told) == (tp * etp > 1)
+    shardwright("diff", path, tmp_path / "ranks", *config)
     shardwright("convert", root / "step_3", tmp_path / "one", "--to", "torch_dist", *config)
     assert_same(load_dcp(tmp_path / "ranks"), load_dcp(tmp_path / "one"))
 

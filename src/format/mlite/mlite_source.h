@@ -34,4 +34,9 @@ namespace shardwright {
                                                 const SourceOptions& options,
                                                 std::vector<std::string>& notes);
 
+/// What is to be told where nobody puts the rows of fused tensors in the model's order, which only
+/// its family's names do; empty where no tensor rank shared any out.
+[[nodiscard]] std::string note_on_rows_of_ranks(const Catalog& catalog,
+                                                const SourceOptions& options);
+
 }  // namespace shardwright
