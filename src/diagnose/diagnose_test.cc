@@ -447,13 +447,13 @@ TEST(Diagnose, OtherSoftwareIsNamedWithItsReader) {
   EXPECT_EQ(diagnosis.format, "deepspeed_moe");
   EXPECT_EQ(diagnosis.layout, LayoutClass::kNone);
   ASSERT_THAT(codes(diagnosis), ElementsAre("L34"));
-  EXPECT_EQ(
-      diagnosis.findings[0].message.english,
-      "This is a DeepSpeed MoE checkpoint (one file per expert). shardwright does not convert it; "
-      "it is read by DeepSpeed's load_checkpoint.");
+  EXPECT_EQ(diagnosis.findings[0].message.english,
+            "This is a DeepSpeed MoE checkpoint (one file per expert). shardwright does not "
+            "convert it as it lies here; "
+            "it is read by DeepSpeed's load_checkpoint.");
   EXPECT_EQ(diagnosis.findings[0].message.chinese,
             "类型：DeepSpeed MoE checkpoint（每个专家一个文件）。shardwright "
-            "不转换它；读取工具：DeepSpeed 的 load_checkpoint。");
+            "不直接转换此处的内容；读取工具：DeepSpeed 的 load_checkpoint。");
   MemoryDirectory swift;
   swift.put("checkpoint-5/iter_0000005/common.pt", "x");
   const Diagnosis common = diagnosed(swift).value();
