@@ -19,6 +19,7 @@
 #include "format/legacy/legacy_states.h"
 #include "format/mimo/mimo_optimizer.h"
 #include "format/mlite/source.h"
+#include "format/nothing_stored.h"
 #include "format/select.h"
 #include "format/targets.h"
 #include "format/torch_dist/flat_states.h"
@@ -50,7 +51,11 @@ class Opening {
     SW_TRY(read_optimizer());
     source_.wanted = SW_TRY(select_entries(checkpoint().catalog, request_, notes_));
     if (source_.wanted.tensors.empty()) {
-      return fail(Code::kUsage, "{}: nothing is left to convert", request_.input);
+      const std::string alone = note_on_states_alone(checkpoint());
+      if (alone.empty()) {
+        return fail(Code::kUsage, "{}: nothing is left to convert", request_.input);
+      }
+      return fail(Code::kNothingStored, "{}: {}", request_.input, alone);
     }
     Defects first;
     SW_TRY(check_named_replicas(checkpoint(), source_.wanted, first));

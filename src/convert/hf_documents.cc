@@ -124,6 +124,11 @@ Status add_hf_documents(const ConvertRequest& request, const Checkpoint& source,
   if (!config.empty() && !is_in_file && !has_file(parts, "config.json")) {
     parts.files.push_back({"config.json", config});
   }
+  if (config.empty() && !is_in_file && !has_file(parts, "config.json")) {
+    notes.emplace_back(
+        "no config.json is near, so the model is written without one, by the names that are "
+        "stored; --hf-config gives the model's");
+  }
   return {};
 }
 

@@ -16,6 +16,7 @@
 #include "format/fsdp_dtensor/fsdp_source.h"
 #include "format/mimo/source.h"
 #include "format/mlite/source.h"
+#include "format/nothing_stored.h"
 #include "format/peft/source.h"
 #include "format/refused_format.h"
 #include "format/targets.h"
@@ -191,6 +192,10 @@ void add_opened(const Checkpoint& checkpoint, const DiagnoseRequest& request,
   const Coverage coverage = coverage_of(checkpoint.catalog);
   add_holes(coverage.holed, diagnosis);
   if (!lone_part_note(checkpoint).empty()) diagnosis.complete = false;
+  if (std::string alone = note_on_states_alone(checkpoint); !alone.empty()) {
+    diagnosis.complete = false;
+    diagnosis.evidence.push_back({alone, alone});
+  }
   for (const std::string& note : checkpoint.notes) diagnosis.evidence.push_back({note, note});
   if (is_of_components) add_components(checkpoint, diagnosis);
   if (is_fsdp(checkpoint)) add_stages(checkpoint, diagnosis);
@@ -247,10 +252,13 @@ Diagnosis diagnose_catalog(const Survey& survey, const std::string& path,
     flag = needed_flag(*checkpoint);
   }
   diagnosis.next = next_command(diagnosis, *format, path, candidate, flag, request);
-  const bool is_whole =
-      checkpoint && !diagnosis.has_errors() && checkpoint->location.traits.is_hf_model;
-  if (is_whole && !adapters_of_wrapped(checkpoint->catalog).empty()) {
-    diagnosis.next = merge_command_of_wrapped(*checkpoint);
+  if (checkpoint && !diagnosis.has_errors()) {
+    if (!note_on_states_alone(*checkpoint).empty()) {
+      diagnosis.next = "shardwright inspect " + shell_quoted(path) + flag_of(candidate);
+    } else if (checkpoint->location.traits.is_hf_model &&
+               !adapters_of_wrapped(checkpoint->catalog).empty()) {
+      diagnosis.next = merge_command_of_wrapped(*checkpoint);
+    }
   }
   for (const std::string& name : survey.leftovers) add_finding(diagnosis, "L28", {{"name", name}});
   diagnosis.reason = is_confirmed ? format->summary() : phrase("format.names_only");

@@ -4,6 +4,8 @@
 #include <algorithm>
 
 #include "base/fail.h"
+#include "plan/canonical.h"
+#include "remote/open_path.h"
 
 namespace shardwright {
 
@@ -32,6 +34,20 @@ Status check_common_state(const Checkpoint& checkpoint) {
   return fail(Code::kStateUnreadable,
               "common.pt: missing, and no common_state entry replaces it; Megatron loads nothing "
               "without it, and nothing says which model this is; copy it again");
+}
+
+std::string note_on_states_alone(const Checkpoint& checkpoint) {
+  const std::vector<StoredTensor>& tensors = checkpoint.catalog.tensors;
+  const bool is_alone = !tensors.empty() && std::ranges::all_of(tensors, [](const auto& tensor) {
+    return is_optimizer_name(tensor.desc.name);
+  });
+  if (!is_alone) return {};
+  constexpr std::string_view kBeside = "huggingface";  // where verl has the weights
+  const std::string& path = checkpoint.location.path;
+  const std::string beside = path.substr(0, path.find_last_of('/') + 1) + std::string(kBeside);
+  const std::string where = is_folder(beside) ? translated("; {} may hold them", beside) : "";
+  return translated("all {} tensors are optimizer states, the weights are elsewhere{}",
+                    tensors.size(), where);
 }
 
 }  // namespace shardwright

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <string>
 #include <string_view>
 
 #include "shardwright/catalog.h"
@@ -16,5 +17,9 @@ namespace shardwright {
 /// Megatron loads nothing without its dict of plain values. Error: kStateUnreadable where nothing
 /// is there for it; what is there and can't be read is told when a checkpoint is opened.
 [[nodiscard]] Status check_common_state(const Checkpoint& checkpoint);
+
+/// What is to be told of a checkpoint that holds optimizer states alone, as verl and accelerate save
+/// them beside the weights; empty for others.
+[[nodiscard]] std::string note_on_states_alone(const Checkpoint& checkpoint);
 
 }  // namespace shardwright

@@ -40,6 +40,12 @@ std::span<const Sentence> chinese_of_convert() {
       {"remove the file from the source", "请从源中删除该文件"},
       {"the common state", "公共状态"},
       {"stopped before the checkpoint was published", "在检查点发布之前被中止"},
+      {"all {} tensors are optimizer states, the weights are elsewhere{}",
+       "全部 {} 个张量都是优化器状态，权重在别处{}"},
+      {"; {} may hold them", "；{} 可能含有它们"},
+      {"no config.json is near, so the model is written without one, by the names that are "
+       "stored; --hf-config gives the model's",
+       "附近没有 config.json，因此写出的模型不带它，并沿用所存的名称；可用 --hf-config 给出"},
       {"{}: nothing is left to convert", "{}: 没有剩下可转换的内容"},
       {"{}: --source-ep, --source-etp and --source-tp describe an MLite checkpoint, and this is "
        "none; leave them out",

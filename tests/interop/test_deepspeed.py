@@ -75,7 +75,8 @@ def as_zero_to_fp32(case, converted):
 def test_weights_are_those_of_zero_to_fp32(shardwright, saved, tmp_path, case):
     run = saved(case) / "run"
     weights, _ = expected_of(saved(case))
-    shardwright("convert", run, tmp_path / "hf", "--to", "hf")
+    told = shardwright("convert", run, tmp_path / "hf", "--to", "hf").stderr
+    assert "the model is written without one" in told and not (tmp_path / "hf/config.json").exists()
     converted = as_zero_to_fp32(case, load_hf(tmp_path / "hf"))
     assert_same(converted, {n: t.contiguous() for n, t in weights.items()})
     assert json.loads((tmp_path / "hf" / "config.json").read_text())["num_hidden_layers"] == 2
