@@ -18,8 +18,8 @@ namespace shardwright {
 /// is there for it; what is there and can't be read is told when a checkpoint is opened.
 [[nodiscard]] Status check_common_state(const Checkpoint& checkpoint);
 
-/// What is to be told of a checkpoint that holds optimizer states alone, as verl and accelerate save
-/// them beside the weights; empty for others.
+/// What is to be told of a checkpoint that holds optimizer states alone, as verl and accelerate
+/// save them beside the weights; empty for others.
 [[nodiscard]] std::string note_on_states_alone(const Checkpoint& checkpoint);
 
 }  // namespace shardwright

@@ -71,12 +71,19 @@ def as_zero_to_fp32(case, converted):
     return {**converted, "steps_seen": converted["steps_seen"].float()}
 
 
+def test_a_model_without_its_config(shardwright, saved, tmp_path):
+    shutil.copytree(saved("zero2") / "run", tmp_path / "run", ignore=shutil.ignore_patterns("*.json"))
+    told = shardwright("convert", tmp_path / "run", tmp_path / "hf", "--to", "hf").stderr
+    assert "the model is written without one" in told and not (tmp_path / "hf/config.json").exists()
+    told = shardwright("convert", saved("zero2") / "run", tmp_path / "whole", "--to", "hf").stderr
+    assert "the model is written without one" not in told
+
+
 @pytest.mark.parametrize("case", CASES)
 def test_weights_are_those_of_zero_to_fp32(shardwright, saved, tmp_path, case):
     run = saved(case) / "run"
     weights, _ = expected_of(saved(case))
-    told = shardwright("convert", run, tmp_path / "hf", "--to", "hf").stderr
-    assert "the model is written without one" in told and not (tmp_path / "hf/config.json").exists()
+    shardwright("convert", run, tmp_path / "hf", "--to", "hf")
     converted = as_zero_to_fp32(case, load_hf(tmp_path / "hf"))
     assert_same(converted, {n: t.contiguous() for n, t in weights.items()})
     assert json.loads((tmp_path / "hf" / "config.json").read_text())["num_hidden_layers"] == 2
