@@ -14,6 +14,7 @@ std::vector<std::string> choose_samples(const std::vector<NumberedFolder>& model
   for (const NumberedFolder& folder : models) sorted.push_back(&folder);
   std::ranges::sort(sorted, {}, [](const NumberedFolder* folder) { return folder->numbers; });
   std::set<const NumberedFolder*> chosen = {sorted.front(), sorted.back()};
+  if (sorted.size() <= std::min(kFewFolders, most)) chosen.insert(sorted.begin(), sorted.end());
   for (std::size_t place = 1; place < 4; ++place) {
     std::map<std::int64_t, const NumberedFolder*> first_of;
     for (const NumberedFolder* folder : sorted) {

@@ -19,16 +19,29 @@ std::vector<NumberedFolder> folders_named(std::initializer_list<const char*> nam
   return folders;
 }
 
+std::vector<NumberedFolder> grid(std::int64_t tensor, std::int64_t pipeline) {
+  std::vector<NumberedFolder> models;
+  for (std::int64_t p = 0; p < pipeline; ++p) {
+    for (std::int64_t t = 0; t < tensor; ++t) {
+      const std::string name =
+          rank_folder_name({t, p, 0, 0}, {tensor, pipeline}, RankNaming::kMegatron);
+      models.push_back({name, *parse_rank_folder(name), "model_optim_rng.pt", 1});
+    }
+  }
+  return models;
+}
+
 TEST(SampleChoice, TakesOneOfEachFurtherNumberAndBothEnds) {
-  const auto models = folders_named({"mp_rank_01_002", "mp_rank_00_000", "mp_rank_00_001",
-                                     "mp_rank_00_002", "mp_rank_01_000", "mp_rank_01_001"});
-  EXPECT_THAT(choose_samples(models, 10),
-              ElementsAre("mp_rank_00_000", "mp_rank_00_001", "mp_rank_00_002", "mp_rank_01_002"));
-  EXPECT_THAT(choose_samples(folders_named({"mp_rank_00", "mp_rank_01", "mp_rank_02"}), 10),
-              ElementsAre("mp_rank_00", "mp_rank_02"));
-  EXPECT_THAT(choose_samples(folders_named({"mp_rank_00_000", "mp_rank_01_001"}), 10),
-              ElementsAre("mp_rank_00_000", "mp_rank_01_001"));
+  EXPECT_THAT(choose_samples(grid(6, 3), 10),
+              ElementsAre("mp_rank_00_000", "mp_rank_00_001", "mp_rank_00_002", "mp_rank_05_002"));
+  EXPECT_THAT(choose_samples(grid(17, 1), 40), ElementsAre("mp_rank_00", "mp_rank_16"));
   EXPECT_TRUE(choose_samples({}, 10).empty());
+}
+
+TEST(SampleChoice, TakesAllOfAFew) {
+  EXPECT_EQ(choose_samples(grid(8, 2), 48).size(), 16U);
+  EXPECT_THAT(choose_samples(folders_named({"mp_rank_01_001", "mp_rank_00_000"}), 10),
+              ElementsAre("mp_rank_00_000", "mp_rank_01_001"));
 }
 
 TEST(SampleChoice, SpreadsWhatIsTooMany) {
