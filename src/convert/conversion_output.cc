@@ -84,6 +84,19 @@ Workers workers_of(const PreparedConversion& conversion, const RunOptions& optio
   return workers;
 }
 
+// Where something cleaned up meanwhile, the output would appear with holes.
+Status check_written(const Plan& plan, const Directory& directory) {
+  for (std::size_t i = 0; i < plan.target.files.size(); ++i) {
+    const FileVersion version = SW_TRY(directory.version(plan.target.files[i]));
+    if (version.size_bytes == plan.file_sizes[i]) continue;
+    return fail(Code::kIo,
+                "{}: found {} bytes where {} were written; run again where nothing changes the "
+                "output meanwhile",
+                plan.target.files[i], version.size_bytes, plan.file_sizes[i]);
+  }
+  return {};
+}
+
 }  // namespace
 
 void begin_phase(const RunOptions& options, RunPhase phase, std::uint64_t bytes) {
@@ -212,6 +225,7 @@ Status publish_output(const PreparedConversion& conversion, const RunOptions& op
   for (const GuardFile& guard : guards) {
     SW_TRY(write_guard_file(publication.directory(), guard));
   }
+  SW_TRY(check_written(conversion.plan, publication.directory()));
   SetAsideJournals journals(publication);
   const auto take = [&]() -> Status {
     if (before_it_appears) SW_TRY(before_it_appears());

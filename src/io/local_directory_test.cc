@@ -283,6 +283,19 @@ TEST_F(LocalDirectoryTest, ReservesTheBytesBeforehand) {
   EXPECT_EQ(status.st_blocks * 512, 1 << 20) << "the test's file system can reserve";
 }
 
+TEST_F(LocalDirectoryTest, AFileThatIsTakenAwayIsNotMadeDurable) {
+  const auto directory = open();
+  auto stays = directory->create("stays", 4).value();
+  EXPECT_TRUE(stays->sync());
+  auto removed = directory->create("removed", 4).value();
+  fs::remove(root_ / "removed");
+  EXPECT_THAT(error_of(removed->sync()).message, HasSubstr("removed while it was being written"));
+  // Another process that writes the same file makes it anew, and has its own part of it alone.
+  auto anew = directory->reopen("removed", 4).value();
+  EXPECT_TRUE(anew->sync());
+  EXPECT_FALSE(removed->sync());
+}
+
 TEST_F(LocalDirectoryTest, StaysWithItsFolderWhenAnotherTakesItsName) {
   root_.put("a/data", "mine");
   const auto directory = open_local_directory(root_ / "a").value();

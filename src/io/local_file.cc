@@ -93,6 +93,11 @@ class LocalReadableFile final : public ReadableFile {
   std::uint64_t size_;
 };
 
+bool has_name(int fd) {
+  struct stat status{};
+  return ::fstat(fd, &status) == 0 && status.st_nlink > 0;
+}
+
 class LocalWritableFile final : public WritableFile {
  public:
   LocalWritableFile(UniqueFd fd, std::string name, std::uint64_t size)
@@ -154,11 +159,23 @@ class LocalWritableFile final : public WritableFile {
     // The kernel reports a failed writeback once and then forgets it, so a second call that
     // succeeds would prove nothing.
     if (sync_errno_ == 0 && ::fdatasync(fd_.get()) != 0) sync_errno_ = errno;
-    if (sync_errno_ == 0) return {};
+    if (sync_errno_ == 0) return check_named();
     return fail_errno(sync_errno_, translated("{}: cannot make the contents durable", name_));
   }
 
  private:
+  // Bytes in a file without a name are lost, whoever took it away: a purger of old files, or a
+  // hand.
+  [[nodiscard]] Status check_named() const {
+    struct stat status{};
+    if (!was_named_ || ::fstat(fd_.get(), &status) != 0 || status.st_nlink > 0) return {};
+    return fail(
+        Code::kIo,
+        "{}: it was removed while it was being written, so its contents are lost; run again "
+        "where nothing cleans up meanwhile",
+        name_);
+  }
+
   static std::size_t fill_batch(std::span<const std::span<const std::byte>> pieces,
                                 std::size_t index, std::size_t within,
                                 std::array<iovec, IOV_MAX>& batch) {
@@ -187,6 +204,7 @@ class LocalWritableFile final : public WritableFile {
   std::string name_;
   std::uint64_t size_;
   int sync_errno_ = 0;
+  bool was_named_ = has_name(fd_.get());  // some file systems count no names
 };
 
 int reserve_bytes(int fd, std::uint64_t size) {
