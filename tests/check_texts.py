@@ -26,7 +26,7 @@ codec/pickle_names.cc codec/pickle_value.cc codec/pickle_difference.h
 NO_SENTENCE = re.compile(
     r"""shardwright\ (diagnose|explain|inspect|convert|journal|verify|merge-adapter\ BASE)\b | (aws|gcloud|ossutil|azcopy|hf)\ \w
       | version\ https: | <[!\w] | AIAK\ | .*\\x[0-9a-fA-F]{2} | .*\\n\ *_target_: | .*\\"\{\}\\",\\?" | topology:
-      | mean\ of\ $ | index\ of\ $ | directory\ listing | model\ types$ | \{\{\\n | \ *\{\{\\n | \{\}version\ \{\} | Authorization: | aws:amz | %llu | help\(shardwright
+      | mean\ of\ $ | index\ of\ $ | directory\ listing | folder\ path | model\ types$ | \{\{\\n | \ *\{\{\\n | \{\}version\ \{\} | Authorization: | aws:amz | %llu | help\(shardwright
       | exit\ status | <title> | usage:\ mpirun | error\[ | .*[\u4e00-\u9fff]
       | .*schema\\": | \{\}:\{\{\\" | gptq\ int | \{\}\ \{\}\ \{\}\ <- | pp\|ep""",
     re.X,

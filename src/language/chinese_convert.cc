@@ -46,6 +46,12 @@ std::span<const Sentence> chinese_of_convert() {
       {"no config.json is near, so the model is written without one, by the names that are "
        "stored; --hf-config gives the model's",
        "附近没有 config.json，因此写出的模型不带它，并沿用所存的名称；可用 --hf-config 给出"},
+      {"{}: found {} bytes where {} were written; run again where nothing changes the output "
+       "meanwhile",
+       "{0}: 写入了 {2} 个字节，现有 {1} 个；请在写出期间没有别的程序改动输出的地方重新运行"},
+      {"{}: it was removed while it was being written, so its contents are lost; run again where "
+       "nothing cleans up meanwhile",
+       "{}: 在写入期间被删除，内容已丢失；请在写出期间没有清理程序的地方重新运行"},
       {"{}: nothing is left to convert", "{}: 没有剩下可转换的内容"},
       {"{}: --source-ep, --source-etp and --source-tp describe an MLite checkpoint, and this is "
        "none; leave them out",

@@ -142,14 +142,18 @@ bool RemoteDirectory::exists(std::string_view path) const {
   if (path.empty()) return true;
   if (!check_relative_path(path)) return false;
   const auto [folder, last] = split_last(path);
+  // Of a name that nobody promised, a refusal says as little as a file that is not there.
+  const auto says_no = [](const Error& error) {
+    return error.code == Code::kNotFound || error.code == Code::kPermission;
+  };
   const auto entries = list(folder);
-  if (!entries && entries.error().code != Code::kNotFound) return true;
+  if (!entries && !says_no(entries.error())) return true;
   if (entries && std::ranges::find(*entries, last, &DirectoryEntry::name) != entries->end()) {
     return true;
   }
   if (store_->tells_all(folder)) return false;
   const auto object = store_->find(path);
-  return object || object.error().code != Code::kNotFound;
+  return object || !says_no(object.error());
 }
 
 }  // namespace shardwright

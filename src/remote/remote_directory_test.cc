@@ -48,7 +48,7 @@ class FakeStore final : public RemoteStore {
   }
   Result<RemoteObject> look(std::string_view path) const override {
     ++log_.looks;
-    if (path == "secret") return fail(Code::kPermission, "secret");
+    if (path == "secret" || path == "hidden/secret") return fail(Code::kPermission, "secret");
     if (path != "big" && path != "z" && path != "hidden/x") return fail(Code::kNotFound, "none");
     return RemoteObject{contents_.size(), tag};
   }
@@ -189,6 +189,7 @@ TEST_F(RemoteDirectoryTest, ExistsWhatIsListedOrFoundOrCannotBeTold) {
   EXPECT_FALSE(directory_.exists("hidden/y"));
   EXPECT_FALSE(directory_.exists("gone/x"));
   EXPECT_TRUE(directory_.exists("ill/x"));
+  EXPECT_FALSE(directory_.exists("hidden/secret")) << "some servers refuse what is not there";
 }
 
 TEST_F(RemoteDirectoryTest, IsOnlyRead) {

@@ -198,7 +198,8 @@ Status S3Writer::put(const std::string& key, const ReadableFile& file) const {
   HttpRequest request = request_for(key, "PUT");
   request.headers.emplace_back("Content-Type: application/octet-stream");
   SW_TRY(upload_file(request, key, {}, file));
-  return {};
+  // What stands between may say yes to anything.
+  return check_size(key, file.size());
 }
 
 Status S3Writer::remove(const std::string& key) const {

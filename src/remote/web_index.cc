@@ -104,8 +104,10 @@ void sort_out(std::vector<std::string>& names) {
 WebNames names_on_page(std::string_view html, std::string_view folder_path) {
   WebNames names;
   const std::string small = lower(html);
+  // nginx's and Apache's, Python's, Caddy's.
   if (small.find("index of ") == std::string::npos &&
-      small.find("directory listing") == std::string::npos) {
+      small.find("directory listing") == std::string::npos &&
+      small.find("folder path") == std::string::npos) {
     return names;
   }
   constexpr std::string_view kLink = "href=";

@@ -31,6 +31,15 @@ TEST(WebIndex, TakesNoOtherPageForAList) {
   EXPECT_THAT(names_on_page("Index of /<a href=", "/").files, IsEmpty());
 }
 
+TEST(WebIndex, KnowsTheListsOfCaddy) {
+  const WebNames names = names_on_page(
+      "<title>run</title><h1>Folder Path</h1><a href=\"../\">up</a><a href=\"./?layout=grid\">grid"
+      "</a><a href=\"./common.pt\">c</a><a href=\"./hf/\">hf</a>",
+      "/run/");
+  EXPECT_THAT(names.files, ElementsAre("common.pt"));
+  EXPECT_THAT(names.folders, ElementsAre("hf"));
+}
+
 TEST(WebIndex, EntitiesAreUndoneOnce) {
   EXPECT_THAT(names_on_page(
                   "Index of /<a href=\"a&amp;quot;&#39;&lt;\">x</a><a href=\"b&amp;c&amp;d\">", "/")

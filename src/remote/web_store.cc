@@ -54,6 +54,7 @@ class WebStore final : public RemoteStore {
     }
     std::vector<DirectoryEntry> entries;
     SW_TRY(look_at(prefix, names.files, is_listed, entries));
+    if (is_listed) SW_TRY(look_at(prefix, hidden_names(names.files), false, entries));
     if (!is_listed) SW_TRY(add_named(prefix, entries));
     for (std::string& name : names.folders) entries.push_back({std::move(name), true, 0});
     if (!entries.empty()) return entries;
@@ -135,6 +136,16 @@ class WebStore final : public RemoteStore {
     if (found != first_tags_.end()) return found->second;
     if (!tag.empty()) first_tags_.emplace(path, tag);
     return tag;
+  }
+
+  // What nginx and Apache leave out of their lists, and deliver all the same.
+  static std::vector<std::string> hidden_names(const std::vector<std::string>& listed) {
+    std::vector<std::string> hidden;
+    for (const std::string_view name : known_web_names()) {
+      const bool is_listed = std::ranges::find(listed, name) != listed.end();
+      if (name.starts_with('.') && !is_listed) hidden.emplace_back(name);
+    }
+    return hidden;
   }
 
   // The server's own list of a folder; nothing where it shows none.

@@ -37,6 +37,8 @@ class Server(http.server.ThreadingHTTPServer):
         self.requests = []  # (method, path with query, headers)
         self.faults = []
         self.lists = True  # pages that list a folder
+        self.hides = False  # in them what begins with a dot, as nginx and Apache do
+        self.missing = 404  # what is answered of what is not there
         self.gated = False
         self.page = 1000  # entries of a listing
         self.peer = None  # another server, where the Hub keeps its files
@@ -155,8 +157,10 @@ class Handler(http.server.BaseHTTPRequestHandler):
         folder = path.rstrip("/") + "/" if path.rstrip("/") else ""
         names = sorted({name[len(folder) :] for name in self.server.files if name.startswith(folder)})
         if not names or not self.server.lists:
-            return self.answer(404, "nothing")
+            return self.answer(self.server.missing, "nothing")
         entries = sorted({name.split("/")[0] + "/" * ("/" in name) for name in names})
+        if self.server.hides:
+            entries = [entry for entry in entries if not entry.startswith(".")]
         links = "".join(
             f'<a href="{urllib.parse.quote(entry)}">{html.escape(entry)}</a>\n' for entry in entries
         )

@@ -117,6 +117,30 @@ class WebServer(Remote):
             self.converts_alike(f"{web.url}/old", f"{run}/old", "torch_dist")
             self.assertIn("torch_dist", self.works("diagnose", f"{web.url}/run"))
 
+    def test_lists_without_hidden_files(self):
+        with tempfile.TemporaryDirectory() as run:
+            self.works("convert", self.model, f"{run}/run", "--to", "torch_dist")
+            web = self.serve(files_of(run), hides=True)
+            self.works("diff", f"{web.url}/run", self.model)
+            self.assertIn("complete  yes", self.works("diagnose", f"{web.url}/run"))
+            self.converts_alike(f"{web.url}/run", f"{run}/run", "legacy")
+
+    def test_a_server_that_refuses_what_is_not_there(self):
+        with tempfile.TemporaryDirectory() as run:
+            self.works("convert", self.model, f"{run}/run", "--to", "torch_dist")
+            self.works("convert", self.model, f"{run}/m", "--to", "hf", "--max-shard-size", "100000")
+            web = self.serve({**files_of(run), **files_of(self.model, "one/")}, lists=False, missing=403)
+            for folder in ("run", "m", "one"):
+                self.works("diff", f"{web.url}/{folder}", self.model)
+                self.works("verify", f"{web.url}/{folder}")
+
+    def test_a_server_that_is_ill_is_no_format(self):
+        with tempfile.TemporaryDirectory() as run:
+            self.works("convert", self.model, f"{run}/run", "--to", "torch_dist")
+            web = self.serve(files_of(run))
+            web.faults.append(fault(server.status(503), "iter_0000000", -1))
+            self.fails("SW0119", "hash", f"{web.url}/run")
+
     def test_one_file(self):
         web = self.serve(files_of(self.model, "m/"), lists=False)
         self.assertIn("safetensors", self.works("inspect", f"{web.url}/m/model.safetensors"))
