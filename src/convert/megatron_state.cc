@@ -358,7 +358,8 @@ Status add_state_from_megatron(const ConvertRequest& request, const Checkpoint& 
   const bool has_experts =
       std::any_of(parts.tensors.begin(), parts.tensors.end(),
                   [](const DraftTensor& tensor) { return is_of_routed_experts(tensor.desc.name); });
-  edits.has_experts_apart =
+  edits.chain.may_share_out_layers = !traits_of(request.format).holds_state_dicts;
+  edits.chain.experts_apart =
       has_experts &&
       (request.parallel.expert > 1 || request.parallel.expert_tensor != request.parallel.tensor);
   edits.has_chained_names = std::ranges::any_of(parts.tensors, [](const DraftTensor& tensor) {

@@ -240,13 +240,13 @@ TEST(CommonState, KeepsWhatIsNotEdited) {
 TEST(CommonState, RegroupsOptimizersBothWays) {
   const CommonState dense = CommonState::read(read_golden(kDense)).value();
   CommonStateEdits edits;
-  edits.has_experts_apart = true;
+  edits.chain.experts_apart = true;
   std::vector<std::string> notes;
   ASSERT_TRUE(dense.encode(edits, notes));
   EXPECT_THAT(notes, ElementsAre(HasSubstr("split")));
   notes.clear();
   const CommonState moe = CommonState::read(read_golden(kMoe)).value();
-  edits.has_experts_apart = false;
+  edits.chain.experts_apart = false;
   ASSERT_TRUE(moe.encode(edits, notes));
   EXPECT_THAT(notes, ElementsAre(HasSubstr("joined")));
   notes.clear();
@@ -265,7 +265,7 @@ TEST(CommonState, SaysWhatTheTargetsStatesAre) {
   EXPECT_EQ(wrong.sharding().content, "dp_reshardable");
   EXPECT_THAT(wrong.sharding().optimizers, ElementsAre("fully_reshardable", "fully_reshardable"));
   CommonStateEdits edits;
-  edits.has_experts_apart = true;
+  edits.chain.experts_apart = true;
   std::vector<std::string> notes;
   const auto said = [&] {
     return CommonState::read(wrong.encode(edits, notes).value()).value().sharding().content;
@@ -343,7 +343,7 @@ TEST(CommonState, RegroupsOnlyOptimizersOfOneKind) {
     for (const bool is_apart : {false, true}) {
       for (const bool wants_apart : {false, true}) {
         CommonStateEdits edits;
-        edits.has_experts_apart = wants_apart;
+        edits.chain.experts_apart = wants_apart;
         std::vector<std::string> notes;
         const std::string made = chain_of(main_setting, is_apart).encode(edits, notes).value();
         EXPECT_EQ(groups_of_state(made), wants_apart ? apart : together);
@@ -355,12 +355,57 @@ TEST(CommonState, RegroupsOnlyOptimizersOfOneKind) {
   std::vector<std::string> notes;
   const std::string joined = chain_of("momentum", true, 0.125).encode(edits, notes).value();
   EXPECT_EQ(groups_of_state(joined), together) << "Muon has one group";
-  // One that shares out whole layers has no part of experts.
-  edits.has_experts_apart = true;
+  // One that shares out whole layers has a group of experts' in the part of the others.
+  const std::vector<std::string> inside = {"0 dense 0.5", "0 expert 0.5", "1 dense 0.25",
+                                           "1 dense 0.25"};
+  edits.chain.experts_apart = true;
   edits.arguments = {{"optimizer", std::string("dist_muon")}};
-  const CommonState layer_wise = chain_of("momentum", false);
-  EXPECT_EQ(groups_of_state(layer_wise.encode(edits, notes).value()), together);
-  EXPECT_THAT(notes, ElementsAre(HasSubstr("had other settings")));
+  const std::string layer_wise = chain_of("momentum", false).encode(edits, notes).value();
+  EXPECT_EQ(groups_of_state(layer_wise), inside);
+  edits.chain.experts_apart = false;
+  EXPECT_EQ(groups_of_state(CommonState::read(layer_wise).value().encode(edits, notes).value()),
+            together);
+  // Files of ranks are not gone on with so.
+  edits.chain.may_share_out_layers = false;
+  EXPECT_EQ(groups_of_state(CommonState::read(layer_wise).value().encode(edits, notes).value()),
+            together);
+  edits.chain.experts_apart = true;
+  EXPECT_EQ(groups_of_state(CommonState::read(layer_wise).value().encode(edits, notes).value()),
+            apart);
+}
+
+// FP32Optimizer's dict is torch's own; and parts have no dict in common, which a load fills twice.
+TEST(CommonState, RegroupsOptimizersOfFloat32) {
+  pickle::Document document;
+  const pickle::Value group = document.dict();
+  document.set(group, "wd_mult", document.real(1.0));
+  const pickle::Value states = document.dict();
+  document.set(states, "common_step", document.real(10.0));
+  const pickle::Value optimizer = document.dict();
+  document.set(optimizer, "state", states);
+  document.set(optimizer, "param_groups", document.list(std::array{group}));
+  const pickle::Value state = document.dict();
+  document.set(state, "optimizer", optimizer);
+  document.set(state, "args", document.object(document.global("argparse", "Namespace")));
+  const std::string bytes =
+      encode_torch_object(pickle::encode(document, state, pickle::Protocol::kTwo).value()).value();
+  CommonStateEdits edits;
+  edits.chain.experts_apart = true;
+  std::vector<std::string> notes;
+  const std::string split = CommonState::read(bytes).value().encode(edits, notes).value();
+  StateDocument made = StateDocument::read(split).value();
+  const pickle::Value chain = made.dict().find("optimizer");
+  const pickle::Value first = chain.find(std::int64_t{0});
+  const pickle::Value second = chain.find(std::int64_t{1});
+  EXPECT_EQ(first.find("param_groups").size(), 1U);
+  EXPECT_EQ(second.find("param_groups")[0].find("is_expert_parallel").as_bool(), true);
+  made.document().set(first.find("state"), "common_step", made.document().real(1.0));
+  EXPECT_EQ(second.find("state").find("common_step").as_double(), 10.0);
+  edits.chain.experts_apart = false;
+  const std::string joined = CommonState::read(split).value().encode(edits, notes).value();
+  StateDocument again = StateDocument::read(joined).value();
+  EXPECT_EQ(again.dict().find("optimizer").find("param_groups").size(), 1U);
+  EXPECT_THAT(notes, ElementsAre(HasSubstr("split"), HasSubstr("joined")));
 }
 
 // What experts' groups say otherwise is kept where they are joined with the others, and is theirs
@@ -378,7 +423,7 @@ TEST(CommonState, KeepsSettingsOfExperts) {
   EXPECT_THAT(groups_of_state(joined),
               ElementsAre("all dense 0.001", "all dense 0.001", "all expert 0.25"));
   notes.clear();
-  edits.has_experts_apart = true;
+  edits.chain.experts_apart = true;
   const std::string split = CommonState::read(joined).value().encode(edits, notes).value();
   EXPECT_THAT(groups_of_state(split),
               ElementsAre("0 dense 0.001", "0 dense 0.001", "1 expert 0.25"));

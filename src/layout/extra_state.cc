@@ -20,6 +20,10 @@ constexpr std::string_view kEncoderNorm = "encoder.final_layernorm";
 // The module of a parameter. Norms that are fused into a linear, or only named as if they were,
 // tell nothing: the linear's own weight does.
 std::string_view module_of(std::string_view name) {
+  // A core attention stores nothing but where it learns of what its softmax is to be off, and then
+  // its state too (TEDotProductAttention.sharded_state_dict).
+  constexpr std::string_view kOffset = ".softmax_offset";
+  if (name.ends_with(kOffset)) return name.substr(0, name.size() - kOffset.size());
   for (const std::string_view parameter : {".weight", ".bias"}) {
     if (name.ends_with(parameter)) return name.substr(0, name.size() - parameter.size());
   }
@@ -66,6 +70,7 @@ bool has_extra_state(std::string_view module, ModuleSpec spec) {
   const std::string_view leaf = module.substr(module.rfind('.') + 1);
   if (leaf == "linear_1" || leaf == "linear_2") return false;  // of a projector that is HF's own
   if (leaf.starts_with("linear_") || leaf == "eh_proj") return true;
+  if (leaf == "fc1_latent_proj" || leaf == "fc2_latent_proj") return true;  // around experts
   // Flux's: what its text has, and what scales and shifts its norms.
   if (leaf.starts_with("added_linear_")) return true;
   if (module.ends_with("adaln.linear") || module.ends_with("adaln_context.linear")) return true;
@@ -73,11 +78,12 @@ bool has_extra_state(std::string_view module, ModuleSpec spec) {
   if (module.ends_with("multi_modal_projector.proj")) return true;
   // The block's last norm is Transformer Engine's wherever that is installed.
   if (spec == ModuleSpec::kLocal) return is_final_norm(module);
-  if (leaf.ends_with("layernorm")) return true;
+  if (leaf.ends_with("layernorm") || module.ends_with(".indexer.k_norm")) return true;
   constexpr std::array<std::string_view, 8> kOthers = {
       "enorm",    "hnorm",    "final_norm", "in_proj",
       "out_proj", "out_norm", "patch_norm", "mm_soft_embed_norm"};
   if (std::find(kOthers.begin(), kOthers.end(), leaf) != kOthers.end()) return true;
+  if (leaf == "core_attention") return true;
   // The norm in front of a layer's blocks; a mixer's own norm has none.
   const std::optional<LayerName> layer = split_layer_name(module);
   return layer && layer->index && layer->rest == "norm";

@@ -59,6 +59,26 @@ TEST(ExtraState, OfTheOutputLayerIsAskedForByHybridModels) {
                                       "output_layer._extra_state/shard_0_1"}));
 }
 
+// GPT-OSS's softmax, what chooses keys (DSA), and what is around latent experts.
+TEST(ExtraState, OfModulesThatFewModelsHave) {
+  const std::string layer = "decoder.layers.";
+  const std::vector<TensorDesc> few{
+      {layer + "self_attention.core_attention.softmax_offset", DType::kBF16, {2, 4}},
+      {layer + "self_attention.core_attention.indexer.k_norm.weight", DType::kBF16, {2, 4}},
+      {layer + "mlp.fc1_latent_proj.weight", DType::kBF16, {2, 2, 4}}};
+  EXPECT_EQ(extra_state_names(few, ModuleSpec::kTransformerEngine),
+            (std::vector<std::string>{
+                layer + "self_attention.core_attention._extra_state/shard_0_2",
+                layer + "self_attention.core_attention._extra_state/shard_1_2",
+                layer + "self_attention.core_attention.indexer.k_norm._extra_state/shard_0_2",
+                layer + "self_attention.core_attention.indexer.k_norm._extra_state/shard_1_2",
+                layer + "mlp.fc1_latent_proj._extra_state/shard_0_2",
+                layer + "mlp.fc1_latent_proj._extra_state/shard_1_2"}));
+  EXPECT_EQ(extra_state_names(few, ModuleSpec::kLocal),
+            (std::vector<std::string>{layer + "mlp.fc1_latent_proj._extra_state/shard_0_2",
+                                      layer + "mlp.fc1_latent_proj._extra_state/shard_1_2"}));
+}
+
 TEST(ExtraState, OfModelsThatRead) {
   const std::vector<TensorDesc> bert{{"encoder.final_layernorm.weight", DType::kBF16, {4}},
                                      {"lm_head.dense.weight", DType::kBF16, {4, 4}},

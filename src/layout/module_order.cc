@@ -16,7 +16,7 @@ namespace {
 
 // Modules in the order of their constructors. No module has two of them that another has the other
 // way round: the parts of vision-language models, which have no common order, are not among them.
-constexpr std::array<std::string_view, 49> kModules = {
+constexpr std::array<std::string_view, 56> kModules = {
     // A model and its blocks.
     "embedding", "word_embeddings", "position_embeddings", "tokentype_embeddings",
     "encoder_relative_pos_emb", "decoder_relative_pos_emb", "encoder", "decoder", "layers",
@@ -30,10 +30,13 @@ constexpr std::array<std::string_view, 49> kModules = {
     "core_attention", "linear_proj", "linear_q", "linear_kv", "linear_q_proj", "linear_q_down_proj",
     "linear_qkv_down_proj", "linear_q_up_proj", "linear_kv_down_proj", "linear_kv_up_proj",
     "linear_qkv", "q_layernorm", "k_layernorm", "kv_layernorm",
+    // What chooses the keys of a sparse attention, in its core.
+    "indexer", "linear_wq_b", "linear_wk", "k_norm", "linear_weights_proj",
     // A mixer or a delta net.
     "in_proj", "conv1d", "norm", "out_norm", "out_proj",
     // An MLP, with experts or without.
-    "router", "experts", "shared_experts", "linear_fc1", "linear_fc2"};
+    "router", "fc1_latent_proj", "fc2_latent_proj", "experts", "shared_experts", "linear_fc1",
+    "linear_fc2"};
 
 // Those of an MTP layer, whose final norm stands behind its inner layer.
 constexpr std::array<std::string_view, 6> kPrediction = {

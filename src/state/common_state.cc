@@ -125,8 +125,7 @@ Result<std::string> CommonState::encode(const CommonStateEdits& edits,
   if (edits.drop_optimizer) {
     document.erase(state, "optimizer");
   } else {
-    const bool regroups =
-        SW_TRY(regroup_optimizer(document, state, edits.has_experts_apart, notes));
+    const bool regroups = SW_TRY(regroup_optimizer(document, state, edits.chain, notes));
     if (regroups && edits.has_chained_names) {
       notes.emplace_back(
           "optimizer states keep the names that they had in the old layout's chain of optimizers "

@@ -11,6 +11,7 @@
 
 #include "layout/state_sharding.h"
 #include "shardwright/checkpoint.h"
+#include "state/optimizer_chain.h"
 #include "state/state_document.h"
 
 namespace shardwright {
@@ -27,7 +28,7 @@ struct CommonStateEdits {
   /// The target's optimizer states are those of tensors, whatever the source says of them.
   bool says_reshardable = false;
   std::optional<std::int64_t> iteration;  ///< where the state says none
-  bool has_experts_apart = false;         ///< the target's optimizer is chained: dense and experts
+  ChainLayout chain = {};                 ///< how the target has the optimizers of experts
   bool has_chained_names = false;         ///< states are named by their part of the chain
 };
 

@@ -16,10 +16,21 @@ using pickle::Document;
 using pickle::Kind;
 using pickle::Value;
 
+constexpr std::string_view kSplit =
+    "optimizer parameter groups are split into dense and expert parameters";
+constexpr std::string_view kJoined =
+    "optimizer parameter groups of dense and expert parameters are joined";
+constexpr std::string_view kJoinedAsOthers =
+    "optimizer parameter groups of dense and expert parameters are joined; those of experts had "
+    "other settings or steps, and get those of the others, as Muon has one group for both";
+
+// With dicts of its own: what two parts had in common, a loader would fill twice.
 Value copy_dict(Document& document, Value from) {
   const Value copy = document.dict();
   for (std::size_t i = 0; i < from.size(); ++i) {
-    document.add_pair(copy, from.key(i), from.value(i));
+    const Value value = from.value(i);
+    document.add_pair(copy, from.key(i),
+                      value.is(Kind::kDict) ? copy_dict(document, value) : value);
   }
   return copy;
 }
@@ -40,9 +51,15 @@ struct ChainPart {
   }
 };
 
-// With other groups.
+// With other groups, where param_groups_of() finds them.
 ChainPart with_groups(Document& document, const ChainPart& part, std::vector<Value> groups) {
-  const Value inner = copy_dict(document, part.dict.find("optimizer"));
+  const Value nested = part.dict.find("optimizer");
+  if (!nested.find("param_groups")) {
+    const Value own = copy_dict(document, part.dict);
+    document.set(own, "param_groups", document.list(groups));
+    return {own, std::move(groups)};
+  }
+  const Value inner = copy_dict(document, nested);
   document.set(inner, "param_groups", document.list(groups));
   const Value outer = copy_dict(document, part.dict);
   document.set(outer, "optimizer", inner);
@@ -115,11 +132,9 @@ Result<bool> join_experts(Document& document, std::vector<ChainPart>& parts,
     has_joined = true;
   }
   if (!has_joined) return false;
-  std::string_view what = "optimizer parameter groups of dense and expert parameters are joined";
+  std::string_view what = kJoined;
   if (differ && has_muon) {
-    what =
-        "optimizer parameter groups of dense and expert parameters are joined; those of experts "
-        "had other settings or steps, and get those of the others, as Muon has one group for both";
+    what = kJoinedAsOthers;
   } else if (differ) {
     what =
         "optimizer parameter groups of dense and expert parameters are joined; those of experts, "
@@ -142,7 +157,29 @@ void split_experts(Document& document, std::vector<ChainPart>& parts,
   const ChainPart whole = parts.front();
   parts.front() = with_groups(document, whole, std::move(dense));
   parts.insert(parts.begin() + 1, with_groups(document, whole, std::move(of_experts)));
-  notes.push_back("optimizer parameter groups are split into dense and expert parameters");
+  notes.emplace_back(kSplit);
+}
+
+// The same where all groups of matrices are one optimizer's: one that shares out whole layers, and
+// what becomes of it where that is over.
+Result<bool> regroup_inside(Document& document, ChainPart& part, bool experts_apart,
+                            std::vector<std::string>& notes) {
+  std::vector<Value> dense;
+  std::vector<Value> of_experts;
+  for (const Value group : part.groups) {
+    (is_of_experts(group) ? of_experts : dense).push_back(group);
+  }
+  if (of_experts.empty() != experts_apart || dense.empty()) return false;
+  if (experts_apart) {
+    for (const Value group : groups_for_experts(document, dense)) dense.push_back(group);
+    notes.emplace_back(kSplit);
+  } else {
+    const bool is_other =
+        SW_TRY(says_otherwise(document, {part.dict, of_experts}, {part.dict, dense}));
+    notes.emplace_back(is_other ? kJoinedAsOthers : kJoined);
+  }
+  part = with_groups(document, part, std::move(dense));
+  return true;
 }
 
 void put_chain(Document& document, Value state, const std::vector<ChainPart>& parts) {
@@ -167,23 +204,27 @@ bool shares_out_layers(Value args) {
 
 }  // namespace
 
-Result<bool> regroup_optimizer(Document& document, Value state, bool experts_apart,
+Result<bool> regroup_optimizer(Document& document, Value state, const ChainLayout& layout,
                                std::vector<std::string>& notes) {
-  if (shares_out_layers(state.find("args"))) return false;
   std::vector<ChainPart> parts;
   for (const Value dict : chained_optimizers(state.find("optimizer"))) {
     parts.push_back({dict, param_groups_of(dict)});
   }
-  if (parts.empty() || !parts.front().dict.find("optimizer").find("param_groups").is(Kind::kList)) {
-    return false;
-  }
+  if (parts.empty() || parts.front().groups.empty()) return false;
+  const bool are_together = layout.may_share_out_layers && shares_out_layers(state.find("args"));
   const bool are_apart = std::ranges::any_of(parts, &ChainPart::is_of_experts);
-  if (are_apart == experts_apart) return false;
-  bool changed = true;
-  if (experts_apart) {
-    split_experts(document, parts, notes);
-  } else {
-    changed = SW_TRY(join_experts(document, parts, notes));
+  bool changed = false;
+  if (are_together || (!layout.experts_apart && !are_apart && trains_with_muon(parts))) {
+    if (SW_TRY(regroup_inside(document, parts.front(), layout.experts_apart, notes))) {
+      put_chain(document, state, parts);
+    }
+  } else if (are_apart != layout.experts_apart) {
+    changed = true;
+    if (layout.experts_apart) {
+      split_experts(document, parts, notes);
+    } else {
+      changed = SW_TRY(join_experts(document, parts, notes));
+    }
   }
   if (changed) put_chain(document, state, parts);
   return changed;

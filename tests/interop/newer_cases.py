@@ -67,6 +67,16 @@ CASES = {
 APART = GROUPED + PREDICTION + BUCKETS
 APART += " --pipeline-model-parallel-size 4 --pipeline-model-parallel-layout Et|ttt|m|L"
 
+# Without a distributed optimizer, whose chain has a part for experts that are sharded apart.
+PLAIN = {
+    "together": TP + SHARED + " --sequence-parallel",
+    "apart": EP + SHARED,
+}
+PLAIN_LOADS = {
+    "together": ("torch_dist --ep 2", PLAIN["apart"]),
+    "apart": ("torch_dist --tp 2", PLAIN["together"]),
+}
+
 # What is made of a case, and with which arguments that is loaded.
 LOADS = {
     "dense_whole": ("torch_dist --pp 2", PP + GROUPED + WHOLE),

@@ -251,12 +251,12 @@ def save(root, cases=CASES):
             checkpointing.save_checkpoint(ITERATION, run.wrapped, run.optimizer, Schedule(), 0)
 
 
-def load(root):
+def load(root, loads=LOADS):
     """Each converted checkpoint into a model of its target's layout, strictly."""
     # The distributed optimizer takes states as those of fused Adams are, without a step for each.
     torch.optim.Adam.__setstate__ = torch.optim.Optimizer.__setstate__
     with job():
-        for name, (_, words) in LOADS.items():
+        for name, (_, words) in loads.items():
             run = Run(words, root)
             run.spoil()
             run.args.load, run.args.no_load_rng = f"{root}/{name}", True

@@ -5,7 +5,7 @@ import re
 import pytest
 
 import checkpoints
-from newer_cases import APART, CASES, FROZEN, LOADS
+from newer_cases import APART, CASES, FROZEN, LOADS, PLAIN, PLAIN_LOADS
 from newer_truth import STATES, weight_of
 
 
@@ -42,6 +42,14 @@ def test_prediction_layers_in_a_stage_of_their_own(shardwright, newer_ranks, tmp
     shardwright("verify", tmp_path / "apart")
     shardwright("convert", tmp_path / "apart", tmp_path / "out", "--to", "torch_dist", "--tp", 2)
     assert_true(checkpoints.load_dcp(tmp_path / "out"))
+
+
+def test_chains_of_plain_optimizers(shardwright, newer_ranks, tmp_path):
+    """Their parts are made of one another and may have nothing in common that a load would fill."""
+    newer_ranks("newer_jobs", "save", 2, root=tmp_path / "saved", cases=PLAIN)
+    for name, (target, _) in PLAIN_LOADS.items():
+        shardwright("convert", tmp_path / "saved" / name, tmp_path / name, "--to", *target.split())
+    newer_ranks("newer_jobs", "load", 2, root=tmp_path, loads=PLAIN_LOADS)
 
 
 @pytest.mark.parametrize("name", CASES)

@@ -22,8 +22,6 @@ bool has_own_steps(Value group) {
   return group.find("betas") && (group.find("foreach") || group.find("amsgrad"));
 }
 
-Value groups_of(Value part) { return part.find("optimizer").find("param_groups"); }
-
 }  // namespace
 
 Result<Value> LegacyOptimizerLayout::make(Value state, std::optional<double> common_step,
@@ -41,8 +39,8 @@ Result<Value> LegacyOptimizerLayout::make(Value state, std::optional<double> com
   if (!is_chained) parts.push_back(source);
   std::vector<Value> stored;
   for (const Value part : parts) {
-    const Value list = groups_of(part);
-    for (std::size_t g = 0; g < list.size(); ++g) stored.push_back(list[g]);
+    const std::vector<Value> list = param_groups_of(part);
+    stored.insert(stored.end(), list.begin(), list.end());
   }
   const std::vector<OptimizerGroup> groups = read_param_groups(stored);
   if (groups.empty()) {
@@ -56,7 +54,7 @@ Result<Value> LegacyOptimizerLayout::make(Value state, std::optional<double> com
   std::vector<Value> made;
   std::size_t next = 0;
   for (const Value part : parts) {
-    const std::size_t count = groups_of(part).size();
+    const std::size_t count = param_groups_of(part).size();
     made.push_back(SW_TRY(make_part(part, std::span(shares).subspan(next, count))));
     next += count;
   }
@@ -82,7 +80,7 @@ Result<Value> LegacyOptimizerLayout::copy_group(Value group) {
 
 Result<Value> LegacyOptimizerLayout::make_part(Value source,
                                                std::span<const std::vector<std::size_t>> shares) {
-  const Value list = groups_of(source);
+  const std::vector<Value> list = param_groups_of(source);
   const Value states = document_.dict();
   std::vector<Value> groups;
   std::int64_t number = 0;
