@@ -74,6 +74,10 @@ GroupRule read_group_rule(Value args, std::span<const Value> groups) {
   return rule;
 }
 
+bool has_own_steps(Value group) {
+  return group.find("betas") && (group.find("foreach") || group.find("amsgrad"));
+}
+
 std::optional<std::int64_t> step_of_group(Value group) {
   constexpr double most = 9007199254740992.0;  // up to there each whole number is a double
   const Value step = group.find("step");

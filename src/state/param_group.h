@@ -24,6 +24,11 @@ namespace shardwright {
 /// where it hangs on the version, the groups themselves.
 [[nodiscard]] GroupRule read_group_rule(pickle::Value args, std::span<const pickle::Value> groups);
 
+/// Whether each parameter of a group has a step of its own, as torch's own Adam keeps it; the fused
+/// ones of Transformer Engine and Apex keep one in each group and take no other. torch's SGD counts
+/// none.
+[[nodiscard]] bool has_own_steps(pickle::Value group);
+
 /// How many steps a group's parameters have made; nothing where it says none. Megatron-Core 0.15
 /// counts them in whole floats.
 [[nodiscard]] std::optional<std::int64_t> step_of_group(pickle::Value group);

@@ -43,6 +43,9 @@ GATED = (
     " --attention-output-gate" + DELTA + GROUPED
 )
 PREDICTION = " --mtp-num-layers 1"
+LATENT_EXPERTS = " --moe-latent-size 32"
+OFFSET = " --softmax-type learnable"
+SP = " --sequence-parallel"
 FROZEN = "embedding|final_layernorm|linear_proj"
 FREEZE = " --frozen " + FROZEN
 
@@ -59,6 +62,9 @@ CASES = {
     + PREDICTION
     + " --pipeline-model-parallel-layout Et|tt|t|mL"
     + BUCKETS,
+    "latent_experts": EP + SHARED + LATENT_EXPERTS + BUCKETS,
+    "latent_rank_files": EP + SHARED + LATENT_EXPERTS + RANK_FILES,
+    "offset_rank_files": TP + GROUPED + OFFSET + RANK_FILES,
     "hybrid_rank_files": TP + HYBRID + DELTA + RANK_FILES,
     "gated_rank_files": PP + GATED + RANK_FILES + BUCKETS,
 }
@@ -87,6 +93,9 @@ LOADS = {
     "hybrid_buckets": ("legacy --tp 2", TP + HYBRID + DELTA + RANK_FILES),
     "layout_buckets": ("torch_dist --tp 2", TP + GROUPED + WHOLE),
     "prediction_buckets": ("torch_dist --tp 2", TP + GROUPED + PREDICTION + WHOLE),
+    "latent_experts": ("legacy --tp 2", TP + SHARED + LATENT_EXPERTS + SP + RANK_FILES),
+    "latent_rank_files": ("torch_dist --tp 2", TP + SHARED + LATENT_EXPERTS + SP + WHOLE),
+    "offset_rank_files": ("torch_dist --pp 2", PP + GROUPED + OFFSET + WHOLE),
     "hybrid_rank_files": ("torch_dist --tp 1", HYBRID + DELTA + WHOLE),
     "gated_rank_files": ("torch_dist --tp 2", TP + GATED + WHOLE),
 }

@@ -172,7 +172,20 @@ def test_adam_beside_another_makes_neither_distributed(shardwright, megatron, tm
     kinds = {key.split(".")[2] for key in checkpoints.load_dcp(tmp_path / "out") if key.startswith("optimizer.state.")}
     assert "fp32_param" in kinds and "param" not in kinds
     common = torch.load(checkpoints.iteration_folder(tmp_path / "out") / "common.pt", weights_only=False)
-    assert not any("param_state_sharding_type" in part for part in common["optimizer"].values())
+    parts = common["optimizer"].values()
+    assert not any("param_state_sharding_type" in part for part in parts)
+    # torch's Adam takes its parameters' steps from there; the other optimizer, the first, has none.
+    steps = [part["optimizer"].get("state", {}).get("common_step") for part in parts]
+    assert steps == [None, common["optimizer"][1]["optimizer"]["param_groups"][0]["step"]]
+    for part in parts:
+        for group in part["optimizer"]["param_groups"]:
+            group.pop("step", None)
+    common["optimizer"][1]["optimizer"]["state"]["common_step"] = torch.tensor(7.0)
+    torch.save(common, checkpoints.iteration_folder(tmp_path / "out") / "common.pt")
+    shardwright("convert", tmp_path / "out", tmp_path / "back", "--to", "legacy", "--optimizer", "keep")
+    file = next((tmp_path / "back").rglob("model_optim_rng.pt"))
+    adam = torch.load(file, weights_only=False)["optimizer"][1]["optimizer"]["state"].values()
+    assert {state["step"].item() for state in adam} == {7.0}
 
 
 def test_megatron_fsdp_has_one_optimizer(shardwright, megatron, tmp_path):

@@ -11,18 +11,27 @@
 #include "codec/torch_tensor.h"
 #include "format/legacy/legacy_state.h"
 #include "io/memory_directory.h"
+#include "state/group_settings.h"
 #include "state/plain_arguments.h"
 
 namespace shardwright {
 namespace {
 
+// Of the first optimizer that says one: not all of a chain count steps.
+pickle::Value find_common_step(pickle::Value optimizer) {
+  for (const pickle::Value part : chained_optimizers(optimizer)) {
+    pickle::Value states = part.find("optimizer").find("state");
+    if (!states) states = part.find("state");  // FP32Optimizer's dict is torch's own
+    if (const pickle::Value step = states.find("common_step")) return step;
+  }
+  return {};
+}
+
 // What a Float16Optimizer keeps in torch_dist's common state: a number, or a tensor of one.
 Result<std::optional<double>> common_step(const std::string& common_state) {
   const auto file = make_memory_file("common.pt", common_state);
   const TorchArchive archive = SW_TRY(TorchArchive::open(*file));
-  pickle::Value optimizer = archive.root().find("optimizer");
-  if (const pickle::Value first = optimizer.find(std::int64_t{0})) optimizer = first;
-  const pickle::Value step = optimizer.find("optimizer").find("state").find("common_step");
+  const pickle::Value step = find_common_step(archive.root().find("optimizer"));
   if (!is_tensor(step)) return step.as_double();
   const LocatedTensor place = SW_TRY(archive.locate(step));
   if (place.dtype != DType::kF32 || place.range.length != sizeof(float)) {

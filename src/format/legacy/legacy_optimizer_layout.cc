@@ -16,12 +16,6 @@ namespace {
 
 using pickle::Value;
 
-// torch's own Adam keeps a step with each parameter; the fused ones of Transformer Engine and Apex
-// keep one in each group, and take no other. torch's SGD counts none.
-bool has_own_steps(Value group) {
-  return group.find("betas") && (group.find("foreach") || group.find("amsgrad"));
-}
-
 }  // namespace
 
 Result<Value> LegacyOptimizerLayout::make(Value state, std::optional<double> common_step,

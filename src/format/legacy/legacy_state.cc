@@ -53,6 +53,12 @@ Result<Value> plain_optimizer(Document& document, Value optimizer, std::optional
   const Value plain = document.dict();
   const Value with_groups = document.dict();
   document.set(with_groups, "param_groups", document.list(groups));
+  // Without a distributed optimizer torch's Adam is given its parameters' steps by this alone.
+  if (step && !is_distributed && std::ranges::any_of(groups, has_own_steps)) {
+    const Value states = document.dict();
+    document.set(states, "common_step", document.real(static_cast<double>(*step)));
+    document.set(with_groups, "state", states);
+  }
   document.set(plain, "optimizer", with_groups);
   const Value scaler = optimizer.find("grad_scaler");
   if (scaler && has_storage(document, scaler)) {
