@@ -48,10 +48,8 @@ Result<std::vector<DirectoryEntry>> Folder::list(std::string_view name) const {
 
 bool Folder::exists(std::string_view path) const { return directory_->exists(path_of(path)); }
 
-Result<bool> Folder::has(std::string_view path) const {
-  const auto version = directory_->version(path_of(path));
-  if (!version && version.error().code == Code::kRemote) return std::unexpected(version.error());
-  return version.has_value();
+bool Folder::has(std::string_view path) const {
+  return directory_->version(path_of(path)).has_value();
 }
 
 Result<std::string> Folder::read(std::string_view name) const {

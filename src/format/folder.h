@@ -32,8 +32,8 @@ class Folder {
 
   [[nodiscard]] Result<std::vector<DirectoryEntry>> list(std::string_view name) const;
   [[nodiscard]] bool exists(std::string_view path) const;
-  /// Whether something is there for sure. Error: kRemote, where a server can't tell.
-  [[nodiscard]] Result<bool> has(std::string_view path) const;
+  /// Whether something is there for sure: exists() is true where a server can't tell.
+  [[nodiscard]] bool has(std::string_view path) const;
   /// The whole of a small file. Error: kLimit above 1 MiB, and those of reading.
   [[nodiscard]] Result<std::string> read(std::string_view name) const;
 

@@ -196,6 +196,29 @@ def test_megatron_fsdp_has_one_optimizer(shardwright, megatron, tmp_path):
     assert not (tmp_path / "out").exists()
 
 
+def test_layer_wise_muon_has_experts_groups_among_the_others(shardwright, megatron, tmp_path):
+    """But rank files are gone on with by an optimizer that does not share out whole layers."""
+    trained(megatron, "qwen3_moe", "te", tmp_path / "in", "muon")
+    keep = ("--optimizer", "keep", "--ep", 2)
+    shardwright("convert", tmp_path / "in", tmp_path / "dist", "--to", "torch_dist", "--optimizer", "keep")
+    common = checkpoints.iteration_folder(tmp_path / "dist") / "common.pt"
+    state = torch.load(common, weights_only=False)
+    state["args"].use_layer_wise_distributed_optimizer = True
+    torch.save(state, common)
+
+    def groups_of(parts):
+        groups = [part["optimizer"]["param_groups"] for part in parts]
+        return [[group["is_expert_parallel"] for group in each] for each in groups]
+
+    shardwright("convert", tmp_path / "dist", tmp_path / "out", "--to", "torch_dist", *keep)
+    made = torch.load(checkpoints.iteration_folder(tmp_path / "out") / "common.pt", weights_only=False)
+    assert groups_of(made["optimizer"].values()) == [[False, True], [False, False]]
+    shardwright("convert", tmp_path / "out", tmp_path / "ranks", "--to", "legacy", *keep)
+    for file in (tmp_path / "ranks").rglob("model_optim_rng.pt"):
+        parts = torch.load(file, weights_only=False)["optimizer"]
+        assert groups_of(parts) == [[False], [True], [False, False]]
+
+
 def test_a_loss_scale_is_told_of(shardwright, megatron, tmp_path):
     """It is a tensor, which torch_dist keeps and rank files have no place for."""
     trained(megatron, "llama3", "te", tmp_path / "in", "sgd")

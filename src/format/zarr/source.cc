@@ -29,7 +29,7 @@ class ZarrSource final : public SourceFormat {
     std::size_t looks = 0;
     for (const DirectoryEntry& entry : folder.entries()) {
       if (!entry.is_directory || entry.problem || entry.name.starts_with("mp_rank_")) continue;
-      if (SW_TRY(folder.has(entry.name + "/.zarray"))) {
+      if (folder.has(entry.name + "/.zarray")) {
         return Recognition{Recognition::Strength::kSure,
                            {translated("{} holds a .zarray", entry.name)}};
       }
