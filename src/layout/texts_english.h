@@ -92,7 +92,9 @@ inline constexpr std::array kEnglishTexts = {
     Text{
         "L33",
         "The router has {experts} experts, but {ep} ranks with {local} local experts hold {held}."},
-    Text{"L34", "This is {what}. shardwright does not convert it as it lies here; it is read by {reader}."},
+    Text{
+        "L34",
+        "This is {what}. shardwright does not convert it as it lies here; it is read by {reader}."},
     Text{"L35", "{file} cannot be read: {error}"},
     Text{"L36",
          "Names have three numbers although PP=1 (LLaVA-OneVision-2's tools write this); Megatron "

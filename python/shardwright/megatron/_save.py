@@ -157,8 +157,14 @@ class _Job:
 
     def write(self):
         with self._guarded():
-            if self._file is not None:
+            if self._file is None:
+                return
+            try:
                 self._file.write()
+            except Exception:
+                # After another rank's failure rank 0 removes all files: that one is the reason.
+                self._exchange.check()
+                raise
 
     def publish(self):
         begun = time.monotonic()
