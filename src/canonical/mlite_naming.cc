@@ -327,7 +327,7 @@ Status name_mlite_as_megatron(const ConvertRequest& request, Checkpoint& checkpo
   const Mapping* const mapping = SW_TRY(chosen_family(request, mappings, config));
   const OwnNames own = SW_TRY(names_of_family(request.input, mapping->family));
   const ModelSizes sizes = SW_TRY(sizes_from_hf_config(*mapping, config));
-  const Catalog global = SW_TRY(global_from_mlite(wanted, options, notes));
+  const Catalog global = SW_TRY(global_from_mlite(wanted, options, notes, RankRows::kAreSorted));
   wanted = SW_TRY(MliteRenaming(global, own, sizes, layout).run(notes));
   SW_TRY(add_unsaved_buffers(request, own, sizes, checkpoint, wanted, notes));
   const ArgsFromConfig made = SW_TRY(args_from_hf_config(*mapping, config));

@@ -121,10 +121,10 @@ Status add_hf_documents(const ConvertRequest& request, const Checkpoint& source,
   // One that was made of what the model's makers say of it elsewhere lies in no file.
   const bool is_in_file = std::ranges::any_of(
       source.artifacts, [](const auto& artifact) { return artifact.first == "config.json"; });
-  if (!config.empty() && !is_in_file && !has_file(parts, "config.json")) {
+  if (is_in_file || has_file(parts, "config.json")) return {};
+  if (!config.empty()) {
     parts.files.push_back({"config.json", config});
-  }
-  if (config.empty() && !is_in_file && !has_file(parts, "config.json")) {
+  } else {
     notes.emplace_back(
         "no config.json is near, so the model is written without one, by the names that are "
         "stored; --hf-config gives the model's");

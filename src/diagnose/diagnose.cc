@@ -39,7 +39,7 @@ Diagnosis of_sibling(const Sibling& sibling, const std::string& shown_by, const 
     return diagnosis;
   }
   if (sibling.format == "legacy_rank") diagnosis.next = "shardwright diagnose " + parent;
-  if (shown_by.ends_with(".nemo") && !path.ends_with(".nemo")) {
+  if (shown_by.ends_with(".nemo")) {
     diagnosis.next = "shardwright diagnose " + shell_quoted(path + "/" + shown_by);
   }
   if (diagnosis.next.empty()) diagnosis.next = "shardwright explain L34";

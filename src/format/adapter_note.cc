@@ -13,7 +13,6 @@
 #include "state/recorded_run.h"
 
 namespace shardwright {
-
 namespace {
 
 // What PEFT wrapped is a model by its other tensors.

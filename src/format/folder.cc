@@ -49,7 +49,7 @@ Result<std::vector<DirectoryEntry>> Folder::list(std::string_view name) const {
 bool Folder::exists(std::string_view path) const { return directory_->exists(path_of(path)); }
 
 bool Folder::has(std::string_view path) const {
-  return directory_->version(path_of(path)).has_value();
+  return exists(path) && directory_->version(path_of(path)).has_value();
 }
 
 Result<std::string> Folder::read(std::string_view name) const {

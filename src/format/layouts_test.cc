@@ -384,6 +384,7 @@ TEST(CommonState, RegroupsOptimizersOfFloat32) {
   const pickle::Value optimizer = document.dict();
   document.set(optimizer, "state", states);
   document.set(optimizer, "param_groups", document.list(std::array{group}));
+  document.set(optimizer, "itself", optimizer);  // who writes a file may nest what he likes
   const pickle::Value state = document.dict();
   document.set(state, "optimizer", optimizer);
   document.set(state, "args", document.object(document.global("argparse", "Namespace")));

@@ -26,7 +26,7 @@ std::optional<std::string> unfinished_download_of(const Directory& directory,
                                                   std::string_view path) {
   for (const std::string_view ending : kEndings) {
     std::string name = fmt::format("{}{}", path, ending);
-    if (directory.version(name)) return name;
+    if (directory.exists(name) && directory.version(name)) return name;
   }
   if (!directory.exists(kHubFolder)) return std::nullopt;
   const auto entries = directory.list(kHubFolder);

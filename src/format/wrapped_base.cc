@@ -14,29 +14,18 @@
 namespace shardwright {
 namespace {
 
-// A part of an adapter's names, and the pattern that means all of its kind.
-struct MatrixKind {
-  std::string_view part;
-  std::string_view pattern;
-};
+// How parts of an adapter's names begin.
+constexpr std::array<std::string_view, 3> kBeginnings = {"lora_", "modules_to_save",
+                                                         "trainable_tokens_delta"};
 
-constexpr std::string_view kLora = "*.lora_*";
-constexpr std::array<MatrixKind, 7> kAdapterKinds = {
-    {{"lora_A", kLora},
-     {"lora_B", kLora},
-     {"lora_embedding_A", kLora},
-     {"lora_embedding_B", kLora},
-     {"lora_magnitude_vector", kLora},
-     {"modules_to_save", "*.modules_to_save.*"},
-     {"trainable_tokens_delta", "*.trainable_tokens_delta.*"}}};
-
-// What an adapter's tensor is; null for others.
-const MatrixKind* kind_of(std::string_view name) {
-  const std::vector<std::string_view> parts = split_at(name, '.');
-  const auto* const kind = std::ranges::find_if(kAdapterKinds, [&](const MatrixKind& each) {
-    return std::ranges::find(parts, each.part) != parts.end();
-  });
-  return kind == kAdapterKinds.end() ? nullptr : kind;
+// What an adapter's tensor is; empty for others.
+std::string_view kind_of(std::string_view name) {
+  for (const std::string_view part : split_at(name, '.')) {
+    for (const std::string_view beginning : kBeginnings) {
+      if (part.starts_with(beginning)) return beginning;
+    }
+  }
+  return {};
 }
 
 }  // namespace
@@ -47,20 +36,18 @@ std::vector<std::string> adapters_of_wrapped(const Catalog& catalog) {
   for (const StoredTensor& tensor : catalog.tensors) {
     const std::string& name = tensor.desc.name;
     is_wrapped |= std::ranges::any_of(split_at(name, '.'), is_part_of_peft);
-    if (kind_of(name) != nullptr) adapters.push_back(name);
+    if (!kind_of(name).empty()) adapters.push_back(name);
   }
   if (!is_wrapped) adapters.clear();
   return adapters;
 }
 
 std::string flags_without(const std::vector<std::string>& adapters) {
-  std::set<std::string_view> patterns;
-  for (const std::string& name : adapters) {
-    if (const MatrixKind* kind = kind_of(name)) patterns.insert(kind->pattern);
-  }
+  std::set<std::string_view> kinds;
+  for (const std::string& name : adapters) kinds.insert(kind_of(name));
   std::string flags;
-  for (const std::string_view pattern : patterns) {
-    flags += fmt::format("{}--exclude '{}'", flags.empty() ? "" : " ", pattern);
+  for (const std::string_view kind : kinds) {
+    flags += fmt::format("{}--exclude '*.{}*'", flags.empty() ? "" : " ", kind);
   }
   return flags;
 }

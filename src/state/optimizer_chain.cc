@@ -24,13 +24,10 @@ constexpr std::string_view kJoinedAsOthers =
     "optimizer parameter groups of dense and expert parameters are joined; those of experts had "
     "other settings or steps, and get those of the others, as Muon has one group for both";
 
-// With dicts of its own: what two parts had in common, a loader would fill twice.
 Value copy_dict(Document& document, Value from) {
   const Value copy = document.dict();
   for (std::size_t i = 0; i < from.size(); ++i) {
-    const Value value = from.value(i);
-    document.add_pair(copy, from.key(i),
-                      value.is(Kind::kDict) ? copy_dict(document, value) : value);
+    document.add_pair(copy, from.key(i), from.value(i));
   }
   return copy;
 }
@@ -51,19 +48,32 @@ struct ChainPart {
   }
 };
 
-// With other groups, where param_groups_of() finds them.
+// With other groups, where param_groups_of() finds them, and states of its own: a loader would fill
+// twice what two parts have in common.
 ChainPart with_groups(Document& document, const ChainPart& part, std::vector<Value> groups) {
-  const Value nested = part.dict.find("optimizer");
-  if (!nested.find("param_groups")) {
-    const Value own = copy_dict(document, part.dict);
-    document.set(own, "param_groups", document.list(groups));
-    return {own, std::move(groups)};
-  }
-  const Value inner = copy_dict(document, nested);
-  document.set(inner, "param_groups", document.list(groups));
   const Value outer = copy_dict(document, part.dict);
-  document.set(outer, "optimizer", inner);
+  Value inner = outer;  // FP32Optimizer's dict is torch's own
+  if (const Value nested = part.dict.find("optimizer"); nested.find("param_groups")) {
+    inner = copy_dict(document, nested);
+    document.set(outer, "optimizer", inner);
+  }
+  document.set(inner, "param_groups", document.list(groups));
+  if (const Value states = inner.find("state"); states.is(Kind::kDict)) {
+    document.set(inner, "state", copy_dict(document, states));
+  }
   return {outer, std::move(groups)};
+}
+
+struct SplitGroups {
+  std::vector<Value> dense;
+  std::vector<Value> experts;
+};
+
+SplitGroups split_groups(const std::vector<Value>& groups) {
+  SplitGroups split;
+  for (const Value group : groups)
+    (is_of_experts(group) ? split.experts : split.dense).push_back(group);
+  return split;
 }
 
 // Parameter groups of the experts' own optimizer where nothing was said of them: the groups with
@@ -148,34 +158,25 @@ Result<bool> join_experts(Document& document, std::vector<ChainPart>& parts,
 // Experts are matrices, which the first optimizer trains.
 void split_experts(Document& document, std::vector<ChainPart>& parts,
                    std::vector<std::string>& notes) {
-  std::vector<Value> dense;
-  std::vector<Value> of_experts;
-  for (const Value group : parts.front().groups) {
-    (is_of_experts(group) ? of_experts : dense).push_back(group);
-  }
-  if (of_experts.empty()) of_experts = groups_for_experts(document, dense);
   const ChainPart whole = parts.front();
+  auto [dense, experts] = split_groups(whole.groups);
+  if (experts.empty()) experts = groups_for_experts(document, dense);
   parts.front() = with_groups(document, whole, std::move(dense));
-  parts.insert(parts.begin() + 1, with_groups(document, whole, std::move(of_experts)));
+  parts.insert(parts.begin() + 1, with_groups(document, whole, std::move(experts)));
   notes.emplace_back(kSplit);
 }
 
-// The same where all groups of matrices are one optimizer's: one that shares out whole layers, and
-// what becomes of it where that is over.
+// The same where all groups of matrices are one optimizer's. Whether it changed.
 Result<bool> regroup_inside(Document& document, ChainPart& part, bool experts_apart,
                             std::vector<std::string>& notes) {
-  std::vector<Value> dense;
-  std::vector<Value> of_experts;
-  for (const Value group : part.groups) {
-    (is_of_experts(group) ? of_experts : dense).push_back(group);
-  }
-  if (of_experts.empty() != experts_apart || dense.empty()) return false;
+  auto [dense, experts] = split_groups(part.groups);
+  if (experts.empty() != experts_apart || dense.empty()) return false;
   if (experts_apart) {
     for (const Value group : groups_for_experts(document, dense)) dense.push_back(group);
     notes.emplace_back(kSplit);
   } else {
     const bool is_other =
-        SW_TRY(says_otherwise(document, {part.dict, of_experts}, {part.dict, dense}));
+        SW_TRY(says_otherwise(document, {part.dict, experts}, {part.dict, dense}));
     notes.emplace_back(is_other ? kJoinedAsOthers : kJoined);
   }
   part = with_groups(document, part, std::move(dense));
@@ -211,23 +212,24 @@ Result<bool> regroup_optimizer(Document& document, Value state, const ChainLayou
     parts.push_back({dict, param_groups_of(dict)});
   }
   if (parts.empty() || parts.front().groups.empty()) return false;
-  const bool are_together = layout.may_share_out_layers && shares_out_layers(state.find("args"));
   const bool are_apart = std::ranges::any_of(parts, &ChainPart::is_of_experts);
-  bool changed = false;
-  if (are_together || (!layout.experts_apart && !are_apart && trains_with_muon(parts))) {
-    if (SW_TRY(regroup_inside(document, parts.front(), layout.experts_apart, notes))) {
-      put_chain(document, state, parts);
-    }
-  } else if (are_apart != layout.experts_apart) {
-    changed = true;
-    if (layout.experts_apart) {
-      split_experts(document, parts, notes);
-    } else {
-      changed = SW_TRY(join_experts(document, parts, notes));
-    }
+  const bool shares_out = layout.may_share_out_layers && shares_out_layers(state.find("args"));
+  // Muon of a run that shared out layers has experts' groups among the others.
+  const bool may_be_mixed = !layout.experts_apart && !are_apart && trains_with_muon(parts);
+  if (shares_out || may_be_mixed) {
+    const bool changed =
+        SW_TRY(regroup_inside(document, parts.front(), layout.experts_apart, notes));
+    if (changed) put_chain(document, state, parts);
+    return false;
   }
-  if (changed) put_chain(document, state, parts);
-  return changed;
+  if (are_apart == layout.experts_apart) return false;
+  if (layout.experts_apart) {
+    split_experts(document, parts, notes);
+  } else if (!SW_TRY(join_experts(document, parts, notes))) {
+    return false;
+  }
+  put_chain(document, state, parts);
+  return true;
 }
 
 }  // namespace shardwright

@@ -18,12 +18,11 @@ struct ChainLayout {
 };
 
 /// Makes the `optimizer` of a common state that of a layout; whether it has other parts now.
-/// Megatron-Core
-/// writes one optimizer's dict as it is, and those of a chain under 0, 1, …: experts that are
-/// sharded apart have an optimizer of their own behind the one of the same kind, and Muon or Lion
-/// have Adam behind them for what is no matrix. Its own loader can't go from one chain to another.
-/// Optimizers that share out whole layers have groups of experts among the others. Errors: those of
-/// pickle::encode. Source: get_megatron_optimizer and _get_megatron_emerging_optimizer in
+/// Megatron-Core writes one optimizer's dict as it is, and those of a chain under 0, 1, …: experts
+/// that are sharded apart have an optimizer of their own behind the one of the same kind, and Muon
+/// or Lion have Adam behind them for what is no matrix. Its own loader can't go from one chain to
+/// another. Optimizers that share out whole layers have groups of experts among the others. Errors:
+/// those of pickle::encode. Source: get_megatron_optimizer and _get_megatron_emerging_optimizer in
 /// megatron/core/optimizer/__init__.py, get_megatron_muon_optimizer.
 [[nodiscard]] Result<bool> regroup_optimizer(pickle::Document& document, pickle::Value state,
                                              const ChainLayout& layout,

@@ -75,18 +75,18 @@ Result<Counts> counts_of_layout(const ArgValue& value, std::size_t chunks) {
   if (stages.size() != chunks) {
     return unfit(kLayout, value, translated("{} stages", chunks));
   }
+  if (const std::size_t first = whole->find('m'); first != std::string::npos) {
+    const bool is_behind = whole->find('t', first) == std::string::npos;
+    if (!is_behind || whole->find('|', first) < whole->rfind('m')) {
+      return unfit(kLayout, value, "MTP layers in one stage, behind all layers of the decoder");
+    }
+  }
   Counts counts;
   for (std::size_t i = 0; i < stages.size(); ++i) {
     const bool is_last = i + 1 == stages.size();
     const auto count = [&](char kind) { return std::ranges::count(stages[i], kind); };
     if (count('E') != (i == 0 ? 1 : 0) || count('L') != (is_last ? 1 : 0)) {
       return unfit(kLayout, value, "E once in the first stage, L once in the last");
-    }
-    // All of them in one stage, behind every layer of the decoder.
-    const std::size_t predicting = whole->find('m');
-    if (count('m') > 0 && (count('m') != std::ranges::count(*whole, 'm') ||
-                           whole->find('t', predicting) != std::string::npos)) {
-      return unfit(kLayout, value, "MTP layers in one stage, behind all layers of the decoder");
     }
     counts.push_back(count('t'));
   }

@@ -140,9 +140,7 @@ class Maker {
 
   Status put_in_order(const SourceOptions& options) {
     if (view_.naming == Naming::kCanonical) return name_as_megatron(options);
-    const std::string rows = note_on_rows_of_ranks(catalog(), options);
     view_.checkpoint.catalog = SW_TRY(global_from_mlite(catalog(), options, view_.notes));
-    if (!rows.empty()) view_.notes.push_back(rows);
     return {};
   }
 

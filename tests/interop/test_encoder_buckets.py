@@ -17,7 +17,8 @@ TWICE = {  # a T5's: a name, and the one that its states have
 def test_to_another_layout(shardwright, ranks, tmp_path, kind, sizes, layout):
     ranks("encoder_jobs", "save", 2, folder=str(tmp_path / "run"), kind=kind, **sizes)
     shardwright("verify", tmp_path / "run")
-    shardwright("convert", tmp_path / "run", tmp_path / "out", "--to", *layout)
+    told = shardwright("convert", tmp_path / "run", tmp_path / "out", "--to", *layout).stderr
+    assert "frozen" not in told, "of two names one has the states"
     shardwright("convert", tmp_path / "out", tmp_path / "back", "--to", "torch_dist")
     told = shardwright("verify", tmp_path / "back").stdout
     assert "PROVEN" in told and "frozen" not in told

@@ -112,9 +112,7 @@ class Draft {
   // MLite's experts get the model's numbers and their rows its order.
   Status put_in_order(Catalog& catalog) {
     if (!is_mlite(catalog)) return {};
-    const std::string rows = note_on_rows_of_ranks(catalog, request_);
     catalog = SW_TRY(global_from_mlite(catalog, request_, notes_));
-    if (!rows.empty()) notes_.push_back(rows);
     return {};
   }
 

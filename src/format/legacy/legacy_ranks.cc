@@ -75,7 +75,7 @@ Result<LegacyRanks> LegacyRanks::read(Checkpoint& checkpoint, Defects& defects) 
   }
   ranks.axes_ = SW_TRY(settle_legacy_axes(evidence));
   SW_TRY(ranks.settle_experts(checkpoint));
-  SW_TRY(ranks.check_places(checkpoint.catalog, defects));
+  SW_TRY(ranks.check_places(evidence, defects));
   SW_TRY(ranks.find_towers(checkpoint));
   ranks.count_layers();
   ranks.find_heads();
@@ -144,9 +144,12 @@ Status LegacyRanks::check_virtual_stages(const Catalog& catalog) const {
   return {};
 }
 
-// Stages, tensor and expert ranks in each other's folders have the same names and shapes.
 Status LegacyRanks::check_places(const Catalog& catalog, Defects& defects) {
-  const LegacyAxesEvidence evidence = this->evidence(catalog);
+  return check_places(evidence(catalog), defects);
+}
+
+// Stages, tensor and expert ranks in each other's folders have the same names and shapes.
+Status LegacyRanks::check_places(const LegacyAxesEvidence& evidence, Defects& defects) {
   std::vector<PlacedSample> placed;
   for (std::size_t i = 0; i < files_.size(); ++i) {
     const RankSample& sample = evidence.samples[i];

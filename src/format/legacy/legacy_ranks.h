@@ -57,6 +57,7 @@ class LegacyRanks {
   [[nodiscard]] Status read_file(std::vector<std::int64_t> numbers, const std::string& path,
                                  Checkpoint& checkpoint);
   [[nodiscard]] Status check_virtual_stages(const Catalog& catalog) const;
+  [[nodiscard]] Status check_places(const LegacyAxesEvidence& evidence, Defects& defects);
   [[nodiscard]] LegacyAxesEvidence evidence(const Catalog& catalog) const;
   [[nodiscard]] Status settle_experts(Checkpoint& checkpoint);
   [[nodiscard]] Status find_towers(Checkpoint& checkpoint);

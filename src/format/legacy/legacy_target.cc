@@ -37,9 +37,8 @@ constexpr const char* kVersionNote =
 
 constexpr const char* kFrozenNote =
     "files of ranks do not say which parameters were frozen: Megatron-LM goes on from them where "
-    "it "
-    "freezes the same ones, but nothing else can tell whose the optimizer's states are; keep the "
-    "source";
+    "it freezes the same ones, but nothing else can tell whose the optimizer's states are; keep "
+    "the source";
 
 // A run of a storage that all ranks of a stage have, each with a box of its own.
 struct PlacedRun {
@@ -204,11 +203,11 @@ class LegacyPlanner {
       for (const LegacyShard& shard : shards) {
         if (!is_parameter(shard.desc.name, shard.desc.dtype)) continue;
         names.push_back(shard.desc.name);
-        if (is_trained(shard)) {
-          trained.push_back(&shard);
-        } else {
-          has_frozen_ = has_frozen_ || !states_.empty();
-        }
+        const bool is_listed = is_trained(shard);
+        if (is_listed) trained.push_back(&shard);
+        const std::string_view named = name_with_states(shard.desc.name);
+        const bool is_twice = named != shard.desc.name && by_name_.contains(named);
+        has_frozen_ |= !is_listed && !is_twice && !states_.empty();
       }
       if (!states_.empty()) SW_TRY(check_module_order(names));
     }

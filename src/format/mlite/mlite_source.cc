@@ -302,7 +302,7 @@ Status check_mlite(const Catalog& catalog, const SourceOptions& options) {
 }
 
 Result<Catalog> global_from_mlite(const Catalog& catalog, const SourceOptions& options,
-                                  std::vector<std::string>& notes) {
+                                  std::vector<std::string>& notes, RankRows rows) {
   const Result<MliteLayout> whole = whole_layout(catalog, options);
   if (!whole && options.accept_loss) {
     notes.push_back(
@@ -316,15 +316,12 @@ Result<Catalog> global_from_mlite(const Catalog& catalog, const SourceOptions& o
   notes.push_back(
       translated("MLite, saved with EP {}, ETP {}, EDP {}, TP {}: experts get their global numbers",
                  layout.expert, layout.expert_tensor, layout.expert_data, layout.tensor));
+  if (rows == RankRows::kStay && (layout.tensor > 1 || layout.expert_tensor > 1)) {
+    notes.emplace_back(
+        "rows of fc1, gate_up and qkv stay in the order of the tensor-parallel ranks that had "
+        "them: nothing in the files says whether they were put in the model's own order");
+  }
   return Relabelling(catalog, layout, numbers).run(notes);
-}
-
-std::string note_on_rows_of_ranks(const Catalog& catalog, const SourceOptions& options) {
-  const Result<MliteLayout> layout = whole_layout(catalog, options);
-  if (!layout || (layout->tensor == 1 && layout->expert_tensor == 1)) return {};
-  return translated(
-      "rows of fc1, gate_up and qkv stay in the order of the tensor-parallel ranks that had them: "
-      "nothing in the files says whether they were put in the model's own order");
 }
 
 }  // namespace shardwright

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -19,6 +20,12 @@ namespace shardwright {
 [[nodiscard]] Result<MliteLayout> whole_mlite_layout(const Catalog& catalog,
                                                      const SourceOptions& options);
 
+/// What becomes of the rows of fused tensors, which each tensor rank had a share of.
+enum class RankRows : std::uint8_t {
+  kStay,       ///< as the ranks had them: a note says so
+  kAreSorted,  ///< the caller knows the family and puts them in the model's order
+};
+
 /// The model of an MLite checkpoint with experts by their global numbers, layers numbered through
 /// and rows in their logical order: what its DCP tensors would be at EP 1, TP 1 and PP 1. Tensors
 /// whose rows lie as they are pass through. REQUIRES: payloads are located.
@@ -32,11 +39,7 @@ namespace shardwright {
 /// in no known way.
 [[nodiscard]] Result<Catalog> global_from_mlite(const Catalog& catalog,
                                                 const SourceOptions& options,
-                                                std::vector<std::string>& notes);
-
-/// What is to be told where nobody puts the rows of fused tensors in the model's order, which only
-/// its family's names do; empty where no tensor rank shared any out.
-[[nodiscard]] std::string note_on_rows_of_ranks(const Catalog& catalog,
-                                                const SourceOptions& options);
+                                                std::vector<std::string>& notes,
+                                                RankRows rows = RankRows::kStay);
 
 }  // namespace shardwright
