@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
-#include <sys/resource.h>
 
+#include <fstream>
 #include <optional>
+#include <string>
+#include <string_view>
 
 #include "base/fail.h"
 #include "base/text.h"
@@ -17,11 +19,17 @@
 namespace shardwright::cli {
 namespace {
 
+// What getrusage() counts begins with what the program that started this one had. 0 where it can't
+// be told.
 std::uint64_t peak_resident_bytes() {
-  constexpr std::uint64_t kUnit = 1024;  // Linux counts in KiB
-  rusage usage{};
-  if (::getrusage(RUSAGE_SELF, &usage) != 0) return 0;
-  return static_cast<std::uint64_t>(usage.ru_maxrss) * kUnit;
+  constexpr std::uint64_t kUnit = 1024;
+  constexpr std::string_view kKey = "VmHWM:";
+  std::ifstream status("/proc/self/status");
+  for (std::string word; status >> word;) {
+    std::uint64_t number = 0;
+    if (word == kKey && status >> number) return number * kUnit;
+  }
+  return 0;
 }
 
 // Under the name of the command that asked for it.

@@ -33,6 +33,16 @@ constexpr std::size_t kTypeAt = 156;
 constexpr TarField kMagic{257, 5};
 constexpr TarField kPrefix{345, 155};
 
+// What files of gzip, zstd, bzip2 and xz begin with.
+constexpr std::array<std::string_view, 4> kCompressed = {"\x1f\x8b", "\x28\xb5\x2f\xfd", "BZh",
+                                                         "\xfd\x37zXZ"};
+
+bool is_compressed(const Block& block) {
+  const std::string_view head(block.data(), block.size());
+  return std::ranges::any_of(kCompressed,
+                             [&](std::string_view magic) { return head.starts_with(magic); });
+}
+
 // Up to its first NUL.
 std::string text_of_field(const Block& block, TarField field) {
   const std::string_view whole(block.data() + field.begin, field.length);
@@ -94,8 +104,7 @@ class TarIndexer {
   }
 
   std::unexpected<Error> refuse_header(std::uint64_t at, const Block& block) const {
-    const std::string_view head(block.data(), 4);
-    if (at == 0 && (head.starts_with("\x1f\x8b") || head == "\x28\xb5\x2f\xfd")) {
+    if (at == 0 && is_compressed(block)) {
       return fail(Code::kUnsupportedFormat,
                   "{}: this archive is compressed, so its tensors can't be read in place; unpack "
                   "it (tar -xf) and give the folder",

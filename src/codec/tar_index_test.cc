@@ -165,9 +165,11 @@ TEST(TarIndex, RefusesDescriptionsThatAreNone) {
 }
 
 TEST(TarIndex, NamesTheWayOutOfACompressedArchive) {
-  const Error error = refused("\x1f\x8b" + std::string(600, 'x'));
-  EXPECT_EQ(error.code, Code::kUnsupportedFormat);
-  EXPECT_THAT(error.message, HasSubstr("unpack it"));
+  for (const std::string magic : {"\x1f\x8b", "\x28\xb5\x2f\xfd", "BZh9", "\xfd\x37zXZ"}) {
+    const Error error = refused(magic + std::string(600, 'x'));
+    EXPECT_EQ(error.code, Code::kUnsupportedFormat) << magic;
+    EXPECT_THAT(error.message, HasSubstr("unpack it"));
+  }
 }
 
 }  // namespace

@@ -10,6 +10,7 @@
 #include "exec/quantise_region.h"
 #include "exec/sum_reader.h"
 #include "exec/threads.h"
+#include "remote/open_path.h"
 
 namespace shardwright {
 namespace {
@@ -72,6 +73,22 @@ std::uint64_t bytes_of(const Plan& plan) {
          plan.weighted.size() * sizeof(WeightedSource);
 }
 
+bool has_remote_paths(const ConvertRequest& request) {
+  return is_remote_path(request.input) || is_remote_path(request.output) ||
+         is_remote_path(request.adapter) || std::ranges::any_of(request.averaged, is_remote_path);
+}
+
+// What a thread has besides its buffers.
+std::uint64_t bytes_per_thread(const Plan& plan) {
+  std::uint64_t bytes = 0;
+  if (!plan.adapted.empty()) bytes += UpdatedMatrix::kMostBytes;
+  if (!plan.weighted.empty()) bytes += SumReader::kMostBytes;
+  const bool quantises = std::ranges::any_of(
+      plan.tensors, [](const TensorRecipe& recipe) { return recipe.quantising != nullptr; });
+  if (quantises) bytes += kMostMatrixBytes;
+  return bytes;
+}
+
 }  // namespace
 
 Result<MemoryBudget> budget_of(const ConvertRequest& request, const Checkpoint& source,
@@ -80,20 +97,11 @@ Result<MemoryBudget> budget_of(const ConvertRequest& request, const Checkpoint& 
   // While it is planned, drafts of what is planned lie beside it.
   budget.held_bytes = kProgramBytes + bytes_of(source.catalog) + 2 * bytes_of(plan) +
                       bytes_of(source.common_state) + bytes_of(source.hf_config);
-  budget.threads = thread_count(request.threads);
   if (request.digests) budget.held_bytes += PayloadDigests::most_bytes(plan.target);
-  if (!plan.adapted.empty()) {
-    budget.held_bytes += static_cast<std::uint64_t>(budget.threads) * UpdatedMatrix::kMostBytes;
-  }
-  if (!plan.weighted.empty()) {
-    budget.held_bytes += static_cast<std::uint64_t>(budget.threads) * SumReader::kMostBytes;
-  }
-  const bool quantises = std::ranges::any_of(
-      plan.tensors, [](const TensorRecipe& recipe) { return recipe.quantising != nullptr; });
-  if (quantises) {
-    budget.held_bytes += static_cast<std::uint64_t>(budget.threads) * kMostMatrixBytes;
-  }
-  const std::uint64_t least = budget.held_bytes + kLeastThreadBytes;
+  const bool is_remote = has_remote_paths(request);
+  if (is_remote) budget.held_bytes += kRemoteBytes;
+  const std::uint64_t each = bytes_per_thread(plan) + (is_remote ? kConnectionBytes : 0);
+  const std::uint64_t least = budget.held_bytes + each + kLeastThreadBytes;
   const std::uint64_t allowed = request.max_memory_bytes.value_or(kDefaultBytes);
   if (request.max_memory_bytes && allowed < least) {
     return fail(Code::kLimit,
@@ -102,12 +110,16 @@ Result<MemoryBudget> budget_of(const ConvertRequest& request, const Checkpoint& 
                 allowed, least, (least >> 20) + 1, plan.source.tensors.size(),
                 plan.target.tensors.size());
   }
-  const std::uint64_t left = std::max(allowed, least) - budget.held_bytes;
-  // Half of it: files, threads' stacks and what the allocator keeps take their part too.
+  // Of what is left, half is for buffers: files, threads' stacks and what the allocator keeps take
+  // their part too.
+  std::uint64_t left = std::max(allowed, least) - budget.held_bytes;
+  const std::uint64_t most_threads = left / (each + 2 * kLeastThreadBytes);
+  budget.threads = static_cast<int>(std::clamp<std::uint64_t>(
+      most_threads, 1, static_cast<std::uint64_t>(thread_count(request.threads))));
+  const std::uint64_t of_threads = each * static_cast<std::uint64_t>(budget.threads);
+  budget.held_bytes += of_threads;
+  left -= of_threads;
   budget.buffer_bytes = std::clamp(left / 2, kLeastThreadBytes, kMostBufferBytes);
-  const auto most_threads =
-      static_cast<int>(std::min<std::uint64_t>(budget.buffer_bytes / kLeastThreadBytes, 1 << 20));
-  budget.threads = std::clamp(budget.threads, 1, most_threads);
   return budget;
 }
 

@@ -9,6 +9,8 @@
 
 #include "convert/golden.h"
 #include "exec/quantise_region.h"
+#include "remote/block_cache.h"
+#include "remote/open_path.h"
 #include "testing/golden_files.h"
 #include "testing/temporary_folder.h"
 
@@ -103,6 +105,42 @@ TEST(MemoryBudget, HasAMatrixForEachThreadThatQuantises) {
   const std::uint64_t more = budget_of(request, {}, plan).value().held_bytes - without;
   EXPECT_GE(more, 5 * kMostMatrixBytes);
   EXPECT_LT(more, 6 * kMostMatrixBytes);
+}
+
+TEST(MemoryBudget, TakesFewerThreadsWhereEachNeedsMuch) {
+  ConvertRequest request;
+  request.threads = 16;
+  Plan plan = plan_of(10);
+  const std::uint64_t held = budget_of(request, {}, plan).value().held_bytes;
+  plan.tensors[7].quantising = std::make_shared<const Quantising>();
+  request.max_memory_bytes = held + 20 * kMiB;
+  const auto budget = budget_of(request, {}, plan);
+  ASSERT_TRUE(budget) << budget.error().text();
+  EXPECT_EQ(budget->threads, 4);
+  EXPECT_LE(budget->bytes(), request.max_memory_bytes);
+  request.max_memory_bytes = held + 4 * kMiB;
+  EXPECT_FALSE(budget_of(request, {}, plan)) << "a matrix and no buffer";
+  request.max_memory_bytes.reset();
+  request.threads = 500;
+  EXPECT_LE(budget_of(request, {}, plan).value().bytes(), 256 * kMiB) << "the default holds too";
+}
+
+TEST(MemoryBudget, CountsWhatServersTake) {
+  ConvertRequest request;
+  request.threads = 8;
+  const Plan plan = plan_of(10);
+  const std::uint64_t local = budget_of(request, {}, plan).value().held_bytes;
+  const auto held_with = [&](auto change) {
+    ConvertRequest remote = request;
+    change(remote);
+    return budget_of(remote, {}, plan).value().held_bytes;
+  };
+  constexpr std::uint64_t kLeast = BlockCache::kMostBlocks * BlockCache::kBlockBytes;
+  const std::uint64_t read = held_with([](auto& of) { of.input = "s3://bucket/run"; });
+  EXPECT_GT(read - local, kLeast + 8 * kConnectionBytes);
+  EXPECT_EQ(held_with([](auto& of) { of.output = "s3://bucket/out"; }), read);
+  EXPECT_EQ(held_with([](auto& of) { of.adapter = "hf://owner/adapter"; }), read);
+  EXPECT_EQ(held_with([](auto& of) { of.averaged = {"b", "https://host/c"}; }), read);
 }
 
 TEST(MemoryBudget, IsRefusedWithTheLeastThatIsNeeded) {

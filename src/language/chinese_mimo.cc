@@ -69,6 +69,8 @@ std::span<const Sentence> chinese_of_mimo() {
       {"no tokenizer's files are in context: a tokenizer that NeMo only names is to be put "
        "beside the model by hand",
        "context 中没有 tokenizer 的文件：NeMo 只写了名字的 tokenizer 需要手动放到模型旁边"},
+      {"{} says that NeMo did not finish this save; it would not resume from it",
+       "{} 表明 NeMo 没有完成这次保存；它不会从这里继续训练"},
       {"no folder 'context' is beside it, which has the model's configuration and tokenizer; "
        "what the model is follows from its tensors or --hf-config",
        "旁边没有含模型配置和 tokenizer 的文件夹 'context'；模型是什么由它的张量或 --hf-config 得"

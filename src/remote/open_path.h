@@ -16,6 +16,12 @@ namespace shardwright {
 /// `s3://bucket/prefix`, `https://…`. These functions take both; a build without the remote part
 /// takes all paths for local ones, and says then what to do about the others.
 
+/// What is held where something is read from servers or sent there: the blocks that were read last,
+/// and the libraries for it.
+inline constexpr std::uint64_t kRemoteBytes = std::uint64_t{32} << 20;
+/// What each thread's connection takes.
+inline constexpr std::uint64_t kConnectionBytes = std::uint64_t{512} << 10;
+
 /// Whether a path is read from a server.
 [[nodiscard]] bool is_remote_path(std::string_view path);
 

@@ -111,6 +111,15 @@ def test_nemo2_is_the_model(shardwright, nemo2, tmp_path):
     shardwright("diff", nemo2 / "weights", LLAMA)
 
 
+def test_nemo2_tells_a_save_that_was_not_finished(shardwright, nemo2, tmp_path):
+    run = tmp_path / "run"
+    shutil.copytree(nemo2, run)
+    said = "run-unfinished says that NeMo did not finish this save"
+    assert said not in shardwright("convert", run, tmp_path / "hf", "--to", "hf").stderr
+    (tmp_path / "run-unfinished").touch()
+    assert said in shardwright("convert", run, tmp_path / "again", "--to", "hf").stderr
+
+
 def test_nemo2_tells_how_positions_are_scaled(shardwright, nemo2, tmp_path):
     run = tmp_path / "run"
     shutil.copytree(nemo2, run)

@@ -5,6 +5,7 @@
 #include <filesystem>
 
 #include "base/fail.h"
+#include "base/text.h"
 #include "format/added_document.h"
 #include "format/carried_files.h"
 #include "format/folder.h"
@@ -23,13 +24,27 @@ constexpr std::string_view kNemoModelFile = "model.yaml";
 // Where a tokenizer's files are: its own folder, or beside model.yaml.
 constexpr std::array<std::string_view, 3> kTokenizerFolders = {"nemo_tokenizer", "artifacts", ""};
 
-Result<std::shared_ptr<const Directory>> open_context(const Checkpoint& checkpoint) {
+// The folder that NeMo saved, which holds that of the weights.
+std::string saved_folder(const Checkpoint& checkpoint) {
   std::error_code error;
   const std::string& path = checkpoint.location.path;
   const std::string data =
       is_remote_path(path) ? path : std::filesystem::absolute(path, error).string();
-  const std::string context = folder_above(data).value_or(data) + "/context";
-  if (error || !is_folder(context)) return std::shared_ptr<const Directory>();
+  if (error) return path;
+  return folder_above(data).value_or(data);
+}
+
+// NeMo takes the mark away when a save is complete; it doesn't resume from one that has it.
+void tell_unfinished(const std::string& saved, Checkpoint& checkpoint) {
+  const std::string mark = saved + "-unfinished";
+  if (!is_file(mark)) return;
+  checkpoint.notes.push_back(translated(
+      "{} says that NeMo did not finish this save; it would not resume from it", printable(mark)));
+}
+
+Result<std::shared_ptr<const Directory>> open_context(const std::string& saved) {
+  const std::string context = saved + "/context";
+  if (!is_folder(context)) return std::shared_ptr<const Directory>();
   return std::make_shared<const WatchedDirectory>(SW_TRY(open_directory(context)));
 }
 
@@ -64,7 +79,9 @@ Status add_tokenizer(const std::shared_ptr<const Directory>& context, Checkpoint
 }  // namespace
 
 Status read_nemo_context(Checkpoint& checkpoint, Defects& defects) {
-  const std::shared_ptr<const Directory> context = SW_TRY(open_context(checkpoint));
+  const std::string saved = saved_folder(checkpoint);
+  tell_unfinished(saved, checkpoint);
+  const std::shared_ptr<const Directory> context = SW_TRY(open_context(saved));
   if (context == nullptr) {
     checkpoint.notes.emplace_back(
         "no folder 'context' is beside it, which has the model's configuration and tokenizer; "
