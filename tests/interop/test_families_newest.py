@@ -113,6 +113,18 @@ CASES = {
             vision_config=dict(TOWER, num_position_embeddings=49),
         ),
     ),
+    "granitemoe_swa": (
+        "granitemoe_swa",
+        "GraniteMoeSWAForCausalLM",
+        dict(
+            TEXT,
+            **HEADS,
+            num_local_experts=6,
+            num_experts_per_tok=2,
+            shared_intermediate_size=28,
+            sliding_window=16,
+        ),
+    ),
     "muse_glimmer": (
         "muse_glimmer",
         "MuseGlimmerForConditionalGeneration",
@@ -166,8 +178,11 @@ CASES = {
         dict({**TEXT, "max_position_embeddings": 64}),
     ),
 }
+CASES["qwen4_exp_text"] = (
+    "qwen4_exp_text", "Qwen4ExpForCausalLM", CASES["qwen4_exp"][2]["text_config"]
+)  # fmt: skip
 T5 = dict(hf_sizes.T5_SIZES, num_layers=4)
-HAVE_EXPERTS = ("hy_v4", "glm5_next", "qwen4_exp", "kimi_k3")
+HAVE_EXPERTS = ("hy_v4", "glm5_next", "qwen4_exp", "qwen4_exp_text", "granitemoe_swa", "kimi_k3")
 TOWERS = ("glm5_next", "qwen4_exp", "muse_glimmer", "minicpmv4_6", "ovis2_5")
 
 
