@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <array>
 #include <deque>
 #include <map>
 #include <unordered_map>
@@ -18,6 +19,7 @@
 #include "format/mlite/mlite_source.h"
 #include "format/mlite/rank_files.h"
 #include "layout/layer_name.h"
+#include "layout/state_name.h"
 #include "model/config.h"
 #include "model/own_names.h"
 #include "tensor/chunk_part.h"
@@ -28,6 +30,14 @@ namespace {
 constexpr std::string_view kModel = "model.";
 constexpr std::string_view kRouter = ".mlp.router.weight";
 
+// What modules compute anew, and MLite's first writers saved too.
+bool is_computed(std::string_view name) {
+  constexpr std::array<std::string_view, 4> kEndings = {".inv_freq", ".cos_cached", ".sin_cached",
+                                                        ".local_tokens_per_expert"};
+  return std::ranges::any_of(kEndings,
+                             [&](std::string_view ending) { return name.ends_with(ending); });
+}
+
 // Experts of one Megatron tensor, by their numbers.
 using Experts = std::map<std::int64_t, const StoredTensor*>;
 
@@ -35,17 +45,26 @@ class MliteRenaming {
  public:
   MliteRenaming(const Catalog& source, const OwnNames& own, const ModelSizes& sizes,
                 const MliteLayout& layout)
-      : source_(source), own_(own), sizes_(sizes), layout_(layout), result_(source, sizes) {}
+      : source_(source), own_(own), sizes_(sizes), layout_(layout), result_(source, sizes) {
+    for (const StoredTensor& tensor : source.tensors) {
+      shapes_.emplace(tensor.desc.name, tensor.desc.shape);
+    }
+  }
 
-  Result<Catalog> run(Notes& notes) {
+  // With states, which are called after their parameters, or without.
+  Result<Catalog> run(bool with_states, Notes& notes) {
     std::vector<std::string> others;
     for (const StoredTensor& tensor : source_.tensors) {
-      if (!tensor.desc.name.starts_with(kModel)) {
+      const auto state = with_states ? split_state_name(tensor.desc.name) : std::nullopt;
+      std::string_view name = state ? state->tensor : tensor.desc.name;
+      if (!name.starts_with(kModel)) {
         others.push_back(tensor.desc.name);
         continue;
       }
-      const std::string_view name = std::string_view(tensor.desc.name).substr(kModel.size());
-      if (!own_.ignores(name)) SW_TRY(add(tensor, name));
+      if (state) SW_TRY(check_parameter(tensor, name));
+      name.remove_prefix(kModel.size());
+      prefix_ = state ? state->prefix : std::string_view();
+      if (!own_.ignores(name) && !is_computed(name)) SW_TRY(add(tensor, name));
     }
     for (const std::string& name : order_) SW_TRY(add_stack(name, experts_.at(name)));
     if (!others.empty()) {
@@ -74,7 +93,7 @@ class MliteRenaming {
       in_order_.push_back(SW_TRY(in_model_order(stored, *rule, numbers, ranks)));
     const StoredTensor& tensor = is_in_rank_order ? in_order_.back() : stored;
     if (rule->megatron.size() > 1) return add_parts(tensor, *rule, numbers);
-    const std::string megatron = SW_TRY(rule->megatron[0].render(Scope{sizes_, numbers}));
+    const std::string megatron = SW_TRY(name_of(rule->megatron[0], numbers));
     if (rule->stack.empty()) {
       StoredTensor& target =
           *SW_TRY(result_.begin(tensor, {megatron, tensor.desc.dtype, tensor.desc.shape}));
@@ -90,6 +109,23 @@ class MliteRenaming {
                   megatron);
     }
     return {};
+  }
+
+  // States that are not cut as their parameters were not put in order with them.
+  [[nodiscard]] Status check_parameter(const StoredTensor& state,
+                                       std::string_view parameter) const {
+    const auto found = shapes_.find(parameter);
+    if (found != shapes_.end() && found->second == state.desc.shape) return {};
+    return fail(
+        Code::kUnmatchedSource,
+        "tensor {}: no parameter beside it has its name and its pieces, so its place in the "
+        "model is not known; convert without states (--optimizer drop)",
+        state.desc.name);
+  }
+
+  Result<std::string> name_of(const NameTemplate& megatron,
+                              const std::vector<Binding>& numbers) const {
+    return std::string(prefix_) + SW_TRY(megatron.render(Scope{sizes_, numbers}));
   }
 
   // How many rows each part of a tensor has: as config.json says, else all alike. One that is a
@@ -151,7 +187,7 @@ class MliteRenaming {
     Box piece = Box::whole(tensor.desc.shape);
     for (std::size_t i = 0; i < rows.size(); ++i) {
       piece.shape[0] = rows[i];
-      const std::string name = SW_TRY(rule.megatron[i].render(Scope{sizes_, numbers}));
+      const std::string name = SW_TRY(name_of(rule.megatron[i], numbers));
       StoredTensor& target = *SW_TRY(result_.begin(tensor, {name, tensor.desc.dtype, piece.shape}));
       Dims origin = piece.origin;
       origin[0] = 0;
@@ -194,6 +230,8 @@ class MliteRenaming {
   const ModelSizes& sizes_;
   const MliteLayout& layout_;
   RenamedCatalog result_;
+  std::unordered_map<std::string_view, Dims> shapes_;
+  std::string_view prefix_;                 // of the state that is added
   std::deque<StoredTensor> in_order_;       // rows put in the model's order; experts_ points here
   std::map<std::string, Experts> experts_;  // by the Megatron tensor
   std::vector<std::string> order_;          // of those
@@ -217,7 +255,9 @@ class UnsavedBuffers {
  public:
   UnsavedBuffers(const OwnNames& own, const ModelSizes& sizes, const Catalog& catalog)
       : own_(own), sizes_(sizes) {
-    for (const StoredTensor& tensor : catalog.tensors) present_.insert(tensor.desc.name);
+    for (const StoredTensor& tensor : catalog.tensors) {
+      if (!is_optimizer_name(tensor.desc.name)) present_.insert(tensor.desc.name);
+    }
   }
 
   [[nodiscard]] bool are_missing() const {
@@ -328,7 +368,10 @@ Status name_mlite_as_megatron(const ConvertRequest& request, Checkpoint& checkpo
   const OwnNames own = SW_TRY(names_of_family(request.input, mapping->family));
   const ModelSizes sizes = SW_TRY(sizes_from_hf_config(*mapping, config));
   const Catalog global = SW_TRY(global_from_mlite(wanted, options, notes, RankRows::kAreSorted));
-  wanted = SW_TRY(MliteRenaming(global, own, sizes, layout).run(notes));
+  // Without a common state there is none that goes on with them.
+  const bool with_states =
+      request.optimizer != OptimizerPolicy::kDrop && !checkpoint.common_state.empty();
+  wanted = SW_TRY(MliteRenaming(global, own, sizes, layout).run(with_states, notes));
   SW_TRY(add_unsaved_buffers(request, own, sizes, checkpoint, wanted, notes));
   const ArgsFromConfig made = SW_TRY(args_from_hf_config(*mapping, config));
   checkpoint.arguments = arguments_of(made, wanted);

@@ -154,16 +154,17 @@ class Opening {
     return {};
   }
 
-  // Its optimizer's files list states without names.
+  // Its own optimizers' files list states without names; those of dist_opt are Megatron-Core's.
   Status name_mlite() {
     if (keeps_names(request_) || !is_mlite(checkpoint())) return {};
-    if (request_.optimizer == OptimizerPolicy::kKeep) {
+    const bool has_named_states = !checkpoint().common_state.empty();
+    if (!has_named_states && request_.optimizer == OptimizerPolicy::kKeep) {
       return fail(Code::kOptimizerUnsupported,
                   "{}: MLite's optimizer_rank_R.pt list states in the order of a rank's own "
                   "parameters and are not converted; leave --optimizer keep out",
                   request_.input);
     }
-    request_.optimizer = OptimizerPolicy::kDrop;
+    if (!has_named_states) request_.optimizer = OptimizerPolicy::kDrop;
     return name_mlite_as_megatron(request_, source_.checkpoint, source_.wanted, notes_);
   }
 

@@ -29,7 +29,7 @@
 namespace shardwright {
 
 std::span<const SourceFormat* const> source_formats() {
-  static const std::array<const SourceFormat*, 19> formats = {
+  static const std::array<const SourceFormat*, 20> formats = {
       &torch_dist_source(),
       &fsdp_dtensor_source(),
       &zarr_source(),
@@ -46,6 +46,7 @@ std::span<const SourceFormat* const> source_formats() {
       &nemo2_source(),
       &mimo_source(),
       &mlite_source(),
+      &mlite_dist_opt_source(),
       &safetensors_source(),
       &hf_dcp_source(),
       &peft_source(),

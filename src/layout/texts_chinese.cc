@@ -143,6 +143,7 @@ constexpr std::array kChineseTexts = {
     Text{"format.hf_dcp", "DCP 文件中的 Hugging Face 模型，由 FSDP、FSDP2 或 torchtitan 保存"},
     Text{"format.mimo", "torch_dist 中的 MIMO 模型张量：每个组件有各自的 rank"},
     Text{"format.mlite", "MLite 写出的 DCP 文件，使用 MLite 的命名"},
+    Text{"format.mlite_dist_opt", "MLite 的 dist_opt 写出的 torch_dist，使用 MLite 的命名"},
     Text{"format.names_only", "仅从文件名判断，文件内容不能证实"},
     Text{"format.nemo1", "NeMo 1 的权重"},
     Text{"format.nemo2", "torch_dist，使用 NeMo 2 的命名，旁有其 context"},

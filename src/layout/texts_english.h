@@ -167,6 +167,7 @@ inline constexpr std::array kEnglishTexts = {
     Text{"format.mimo",
          "tensors of a MIMO model in torch_dist: each component had ranks of its own"},
     Text{"format.mlite", "DCP files that MLite wrote, with its names"},
+    Text{"format.mlite_dist_opt", "torch_dist that MLite's dist_opt wrote, with MLite's names"},
     Text{"format.names_only", "only the names of files say so; what is in them does not"},
     Text{"format.nemo1", "weights of NeMo 1"},
     Text{"format.nemo2", "torch_dist with NeMo 2's names, beside its context"},

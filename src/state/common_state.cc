@@ -91,7 +91,8 @@ Result<CommonState> CommonState::read(std::string bytes) {
 
 std::optional<std::int64_t> CommonState::iteration() const {
   Value iteration = state_->dict().find("iteration");
-  if (!iteration) iteration = state_->dict().find("global_step");
+  if (!iteration) iteration = state_->dict().find("global_step");  // of Lightning
+  if (!iteration) iteration = state_->dict().find("step");         // of MLite
   return iteration ? iteration.as_int() : std::nullopt;
 }
 

@@ -14,6 +14,7 @@
 #include "layout/layer_name.h"
 #include "layout/merged_shards.h"
 #include "layout/rank_order.h"
+#include "layout/state_name.h"
 #include "tensor/chunk_part.h"
 
 namespace shardwright {
@@ -160,6 +161,8 @@ class Relabelling {
       : source_(source), layout_(layout), numbers_(numbers) {
     result_.files = source.files;
     result_.objects = source.objects;
+    for (const StoredTensor& tensor : source.tensors)
+      parameters_.emplace(tensor.desc.name, &tensor);
   }
 
   Result<Catalog> run(std::vector<std::string>& notes) {
@@ -181,18 +184,34 @@ class Relabelling {
 
  private:
   Status add(const StoredTensor& tensor) {
-    const auto stage = split_stage(tensor.desc.name);
+    const auto state = state_of_parameter(tensor);
+    const auto stage = split_stage(state ? state->tensor : tensor.desc.name);
     if (!stage) {
       foreign_.push_back(tensor.desc.name);
       return pass(tensor, tensor.desc.name);
     }
-    const std::string name = numbers_.global_name(*stage);
+    const std::string name =
+        std::string(state ? state->prefix : std::string_view()) + numbers_.global_name(*stage);
     if (const auto expert = split_mlite_expert(name)) return add_expert(tensor, name, *expert);
     const auto merged = is_merged(tensor);
     if (!merged) return std::unexpected(merged.error());
     if (!*merged) return pass(tensor, name);
     return add_pieces(tensor, {layout_.data, 1, layout_.tensor}, 0,
                       [&](std::int64_t) { return name; });
+  }
+
+  // Where an optimizer's state is cut as its parameter is, it goes where that goes.
+  [[nodiscard]] std::optional<StateName> state_of_parameter(const StoredTensor& tensor) const {
+    const auto state = split_state_name(tensor.desc.name);
+    if (!state) return std::nullopt;
+    const auto found = parameters_.find(state->tensor);
+    if (found == parameters_.end()) return std::nullopt;
+    const StoredTensor& parameter = *found->second;
+    if (!(tensor.desc.shape == parameter.desc.shape)) return std::nullopt;
+    for (int axis = 0; axis < tensor.desc.shape.size(); ++axis) {
+      if (cuts_of(tensor, axis) != cuts_of(parameter, axis)) return std::nullopt;
+    }
+    return state;
   }
 
   Status pass(const StoredTensor& tensor, const std::string& name) {
@@ -284,6 +303,7 @@ class Relabelling {
   const MliteLayout& layout_;
   const LayerNumbers& numbers_;
   Catalog result_;
+  std::unordered_map<std::string_view, const StoredTensor*> parameters_;  // and all other tensors
   std::unordered_map<std::string, std::size_t> by_name_;
   std::vector<std::string> foreign_;
   std::vector<std::string> guessed_;  // whose pieces lie in an order that nothing tells

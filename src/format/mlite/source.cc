@@ -5,6 +5,7 @@
 
 #include "dcp/rank_metadata.h"
 #include "format/dcp/dcp_reader.h"
+#include "format/mlite/dist_opt_names.h"
 #include "format/mlite/rank_files.h"
 #include "layout/mlite_layout.h"
 #include "layout/texts.h"
@@ -12,7 +13,7 @@
 namespace shardwright {
 namespace {
 
-class MliteSource final : public SourceFormat {
+class MliteSource : public SourceFormat {
  public:
   std::string_view name() const override { return "mlite"; }
 
@@ -48,6 +49,40 @@ class MliteSource final : public SourceFormat {
   }
 };
 
+// What its optimizer `dist_opt`, the usual one, saves by Megatron-Core.
+class MliteDistOptSource final : public MliteSource {
+ public:
+  std::string_view name() const override { return "mlite_dist_opt"; }
+
+  SourceTraits traits() const override {
+    SourceTraits traits = MliteSource::traits();
+    traits.needs_common_state = true;
+    return traits;
+  }
+
+  Phrase summary() const override { return phrase("format.mlite_dist_opt"); }
+
+  bool may_lie_in(const SourceTraits& files) const override {
+    return files.has_chunk_list && files.needs_common_state;
+  }
+
+  // Scripts knew it as that before it had a name.
+  std::string_view shown_container() const override { return "torch_dist"; }
+
+  Status open(Checkpoint& /*checkpoint*/, Defects& /*defects*/) const override {
+    return {};  // it is found as what it lies in
+  }
+
+  bool is_spoken_in(const Checkpoint& checkpoint) const override {
+    return has_dist_opt_names(checkpoint.catalog);
+  }
+
+  Status settle(Checkpoint& checkpoint, Defects& /*defects*/) const override {
+    name_as_mlite(checkpoint.catalog);
+    return {};
+  }
+};
+
 }  // namespace
 
 const SourceFormat& mlite_source() {
@@ -55,8 +90,15 @@ const SourceFormat& mlite_source() {
   return format;
 }
 
+const SourceFormat& mlite_dist_opt_source() {
+  static const MliteDistOptSource format;
+  return format;
+}
+
 bool is_mlite(const Checkpoint& checkpoint) {
-  return checkpoint.location.format == mlite_source().name() && is_mlite(checkpoint.catalog);
+  const std::string& format = checkpoint.location.format;
+  return (format == mlite_source().name() || format == mlite_dist_opt_source().name()) &&
+         is_mlite(checkpoint.catalog);
 }
 
 }  // namespace shardwright
