@@ -130,8 +130,8 @@ Result<LocatedTensor> TorchArchive::locate(pickle::Value tensor) const {
   return place_torch_tensor(*recipe, zip_, *storage, payload);
 }
 
-Result<std::string> TorchArchive::with_pickle(const std::string& pickle,
-                                              std::uint64_t limit_bytes) const {
+Result<std::string> TorchArchive::with_pickle(const std::string& pickle, std::uint64_t limit_bytes,
+                                              std::span<const TorchStorage> added) const {
   const zip::Entry* data = record("data.pkl");
   std::uint32_t alignment = kUsualAlignment;
   if (const zip::Entry* entry = record(".storage_alignment")) {
@@ -144,6 +144,10 @@ Result<std::string> TorchArchive::with_pickle(const std::string& pickle,
   for (const zip::Entry& entry : zip_.entries()) {
     records.push_back({entry.name, &entry == data ? pickle.size() : entry.bytes, alignment});
   }
+  for (const TorchStorage& storage : added) {
+    records.push_back(
+        {fmt::format("{}/data/{}", prefix_, storage.key), storage.bytes.size(), alignment});
+  }
   const zip::Layout layout = SW_TRY(zip::Layout::make(std::move(records)));
   limit_bytes = std::min(limit_bytes, Allowance::of(std::max(zip_.window().length, pickle.size())));
   if (layout.total_bytes() > limit_bytes) {
@@ -152,9 +156,14 @@ Result<std::string> TorchArchive::with_pickle(const std::string& pickle,
   }
   std::string out;
   std::vector<std::uint32_t> crcs;
-  for (std::size_t index = 0; index < layout.records().size(); ++index) {
+  const std::size_t own = zip_.entries().size();
+  const auto contents_of = [&](std::size_t index) -> Result<std::string> {
+    if (index >= own) return added[index - own].bytes;
     const zip::Entry& entry = zip_.entries()[index];
-    const std::string contents = &entry == data ? pickle : SW_TRY(zip_.read(entry, limit_bytes));
+    return &entry == data ? pickle : zip_.read(entry, limit_bytes);
+  };
+  for (std::size_t index = 0; index < layout.records().size(); ++index) {
+    const std::string contents = SW_TRY(contents_of(index));
     crcs.push_back(crc32(as_bytes(contents)));
     layout.append_header(index, out);
     out += contents;

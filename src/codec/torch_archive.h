@@ -26,6 +26,12 @@ struct LocatedTensor {
   SignFlips flips;                ///< still to be done to the elements
 };
 
+/// A storage to be written: its key, and its bytes.
+struct TorchStorage {
+  std::string key;
+  std::string bytes;
+};
+
 /// What a file is by its first bytes (512 are enough): nullopt for a zip archive, else a phrase for
 /// a message, such as "a torch file of before 1.6".
 [[nodiscard]] std::optional<std::string> identify_no_zip(std::string_view head);
@@ -56,10 +62,11 @@ class TorchArchive {
   [[nodiscard]] Result<LocatedTensor> locate(pickle::Value tensor) const;
 
   /// The bytes of an archive with this one's records and `pickle` instead of data.pkl; storages and
-  /// all other records are copied. For small files: the result and each record are in memory.
-  /// Errors: kLimit above `limit_bytes`.
+  /// all other records are copied, and `added` storages are put behind them. For small files: the
+  /// result and each record are in memory. Errors: kLimit above `limit_bytes`.
   [[nodiscard]] Result<std::string> with_pickle(const std::string& pickle,
-                                                std::uint64_t limit_bytes) const;
+                                                std::uint64_t limit_bytes,
+                                                std::span<const TorchStorage> added = {}) const;
 
  private:
   TorchArchive(zip::Archive zip, std::string prefix)

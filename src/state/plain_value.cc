@@ -32,6 +32,8 @@ Result<Value> copy_value(Document& document, Value value, int depth, Allowance& 
       return document.real(*value.as_double());
     case Kind::kString:
       return document.string(value.text());
+    case Kind::kGlobal:
+      return document.global(value.module(), value.name());
     case Kind::kList:
     case Kind::kTuple:
       for (std::size_t i = 0; i < value.size(); ++i) {

@@ -5,7 +5,8 @@
 
 namespace shardwright {
 
-/// A plain value of one document (numbers, text, lists, tuples, dicts) made again in another.
+/// A plain value of one document (numbers, text, lists, tuples, dicts, and names of classes, which
+/// optimizers with parts on the CPU have in their settings) made again in another.
 /// Errors: kStateUnreadable for anything else, kLimit for one that is nested too deep.
 [[nodiscard]] Result<pickle::Value> copy_plain_value(pickle::Document& document,
                                                      pickle::Value value);

@@ -5,9 +5,11 @@
 #include <map>
 
 #include "base/fail.h"
+#include "codec/torch_tensor.h"
 #include "layout/bucket_name.h"
 #include "state/joined_groups.h"
 #include "state/object_archive.h"
+#include "state/plain_value.h"
 #include "state/state_document.h"
 
 namespace shardwright {
@@ -57,22 +59,77 @@ Status check_parts(const DomainEntries& entries, const Catalog& catalog) {
   return {};
 }
 
-Status set_groups(Document& document, Value state, const Catalog& catalog, SourceFiles& files) {
+// The scaler of an fp16 run's gradients, which every rank has alike: numbers, and the scale as a
+// tensor.
+Result<Value> copy_scaler(StateDocument& state, const TorchArchive& archive) {
+  constexpr std::uint64_t kMostBytes = 64;
+  const Value root = archive.root();
+  const Value scaler = root.is(Kind::kList) && root.size() == 1 ? root[0] : root;
+  Document& document = state.document();
+  const Value made = document.dict();
+  for (std::size_t i = 0; i < scaler.size(); ++i) {
+    const Value key = SW_TRY(copy_plain_value(document, scaler.key(i)));
+    const Value value = scaler.value(i);
+    if (!is_tensor(value)) {
+      document.add_pair(made, key, SW_TRY(copy_plain_value(document, value)));
+      continue;
+    }
+    const LocatedTensor place = SW_TRY(archive.locate(value));
+    const std::int64_t elements = SW_TRY(element_count(place.shape));
+    const std::uint64_t bytes = place.range.length;
+    if (bytes > kMostBytes || !place.strides.empty() ||
+        static_cast<std::int64_t>(bytes) != elements * bytes_of(place.dtype)) {
+      return fail(Code::kStateUnreadable, "the loss scale: found {} {}, expected a few numbers",
+                  torch_name(place.dtype), to_string(place.shape));
+    }
+    std::string contents(bytes, '\0');
+    SW_TRY(archive.zip().file().read_at(place.range.offset,
+                                        std::as_writable_bytes(std::span(contents))));
+    document.add_pair(made, key, state.add_tensor(place.dtype, place.shape, std::move(contents)));
+  }
+  return made;
+}
+
+// Each part's entries whose names go on with `what`.
+DomainEntries entries_of(const Catalog& catalog, std::string_view what) {
   DomainEntries entries;
-  bool is_chained = false;
   for (const StoredObject& object : catalog.objects) {
     const auto domain = split_domain_name(object.name);
-    if (!domain || !domain->rest.starts_with("optimizer/")) continue;
-    is_chained |= domain->is_chained;
+    if (!domain || !domain->rest.starts_with(what)) continue;
     entries[domain->part].emplace(domain->group, &object);
   }
+  return entries;
+}
+
+bool is_chained(const Catalog& catalog) {
+  return std::ranges::any_of(catalog.objects, [](const StoredObject& object) {
+    const auto domain = split_domain_name(object.name);
+    return domain && domain->is_chained;
+  });
+}
+
+Status set_groups(StateDocument& text, const Catalog& catalog, SourceFiles& files) {
+  Document& document = text.document();
+  const Value state = text.dict();
+  const DomainEntries entries = entries_of(catalog, "optimizer/");
   SW_TRY(check_parts(entries, catalog));
   std::map<std::int64_t, Value> parts;
   for (const auto& [part, ranks] : entries) {
     const Value groups = SW_TRY(join_domains(document, ranks, files));
     parts.emplace(part, reshardable_optimizer(document, groups));
   }
-  if (!parts.empty() && !is_chained) {
+  for (const auto& [part, ranks] : entries_of(catalog, "grad_scaler/")) {
+    const auto optimizer = parts.find(part);
+    if (optimizer == parts.end()) continue;
+    const StoredObject& first = *ranks.begin()->second;
+    const TorchArchive archive = SW_TRY(open_object(first, files));
+    Result<Value> scaler = copy_scaler(text, archive);
+    if (!scaler) {
+      return std::unexpected(std::move(scaler).error().within(translated("entry {}", first.name)));
+    }
+    document.set(optimizer->second, "grad_scaler", *scaler);
+  }
+  if (!parts.empty() && !is_chained(catalog)) {
     document.set(state, "optimizer", parts.begin()->second);
   } else if (!parts.empty()) {
     const Value both = document.dict();
@@ -128,7 +185,7 @@ Result<std::string> make_reshardable(const std::string& common_state, const Cata
   StateDocument text = SW_TRY(StateDocument::read(common_state));
   Document& document = text.document();
   const Value state = text.dict();
-  SW_TRY(set_groups(document, state, catalog, files));
+  SW_TRY(set_groups(text, catalog, files));
   if (!state.find(kContent).is(Kind::kDict)) {
     document.set(state, kContent, make_content_metadata(document, numbered_layers));
   }

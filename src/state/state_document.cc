@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "state/state_document.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "base/fail.h"
 #include "codec/pickle_encode.h"
+#include "codec/torch_tensor.h"
 #include "io/memory_directory.h"
 
 namespace shardwright {
@@ -40,9 +42,20 @@ Result<StateDocument> StateDocument::read(const std::string& common_state) {
   return state;
 }
 
+pickle::Value StateDocument::add_tensor(DType dtype, const Dims& shape, std::string bytes) {
+  std::size_t number = added_.size();
+  while (torch_.record(fmt::format("data/{}", number)) != nullptr) ++number;
+  const auto is_taken = [&](const std::string& key) {
+    return std::ranges::find(added_, key, &TorchStorage::key) != added_.end();
+  };
+  while (is_taken(std::to_string(number))) ++number;
+  added_.push_back({std::to_string(number), std::move(bytes)});
+  return make_torch_tensor(document_, dtype, shape, added_.back().key);
+}
+
 Result<std::string> StateDocument::encode() const {
   return torch_.with_pickle(SW_TRY(pickle::encode(document_, dict(), pickle::Protocol::kTwo)),
-                            kMostStateBytes);
+                            kMostStateBytes, added_);
 }
 
 pickle::Value make_content_metadata(pickle::Document& document, bool has_numbered_layers) {

@@ -3,6 +3,7 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "codec/pickle_value.h"
 #include "codec/torch_archive.h"
@@ -18,6 +19,10 @@ class StateDocument {
   [[nodiscard]] pickle::Document& document() { return document_; }
   [[nodiscard]] pickle::Value dict() const { return document_.at(dict_); }
 
+  /// A tensor in an added storage, for the dict. REQUIRES: `bytes` are those of the shape,
+  /// row-major.
+  [[nodiscard]] pickle::Value add_tensor(DType dtype, const Dims& shape, std::string bytes);
+
   /// The archive as it is now.
   [[nodiscard]] Result<std::string> encode() const;
 
@@ -27,6 +32,7 @@ class StateDocument {
   std::unique_ptr<ReadableFile> file_;
   TorchArchive torch_;
   pickle::Document document_;
+  std::vector<TorchStorage> added_;
   std::uint32_t dict_ = 0;
 };
 
