@@ -30,6 +30,17 @@ struct MasterWeightCheck {
 /// Reads nothing. Error: as check_master_weights.
 [[nodiscard]] Result<MasterWeightCheck> plan_master_weights(const Catalog& catalog);
 
+/// What looking at some of the parameters showed.
+struct SampledMasters {
+  std::size_t looked_at = 0;
+  std::vector<std::string> strange;  ///< parameters whose master weights are not their weights
+};
+
+/// Compares the first elements of some pairs that are spread over the catalog, as
+/// check_master_weights does all of them. Errors: as there, but for differences.
+[[nodiscard]] Result<SampledMasters> sample_master_weights(const Catalog& catalog,
+                                                           SourceFiles& files);
+
 /// Proves that states were given to the right parameters: rounded to its dtype, each master weight
 /// (`optimizer.state.param.X`) must be the weight X bit by bit, where it is not the same bytes.
 /// Reads both a tile at a time. Errors: kOptimizerMismatch with the tensor,

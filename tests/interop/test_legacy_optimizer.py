@@ -302,3 +302,22 @@ def test_a_stale_optimizer_is_noticed(shardwright, megatron, tmp_path):
     done = shardwright("convert", tmp_path / "in", tmp_path / "out", "--to", "torch_dist", expect=2)
     assert "SW0318" in done.stderr
     assert not (tmp_path / "out").exists()
+
+
+def test_states_that_megatron_gave_to_others_are_told(shardwright, megatron, tmp_path):
+    """By name they are whose they are; their values say otherwise."""
+    trained(megatron, "llama3", "te", tmp_path / "in")
+    shardwright("convert", tmp_path / "in", tmp_path / "dist", "--to", "torch_dist")
+    done = shardwright("convert", tmp_path / "dist", tmp_path / "right", "--to", "torch_dist", "--tp", 2)
+    assert "are not their weights" not in done.stderr
+    state = checkpoints.load_dcp(tmp_path / "dist")
+    name = "decoder.layers.mlp.linear_fc2.weight"
+    state[f"optimizer.state.param.{name}"] += 1
+    torch.distributed.checkpoint.save(
+        state, checkpoint_id=checkpoints.iteration_folder(tmp_path / "dist"), no_dist=True
+    )
+    done = shardwright("convert", tmp_path / "dist", tmp_path / "wrong", "--to", "torch_dist", "--tp", 2)
+    assert f"of 1 of {len([n for n in state if n.startswith('optimizer.state.param.')])} parameters" in done.stderr
+    assert f"({name} the first)" in done.stderr and "--overlap-grad-reduce" in done.stderr
+    done = shardwright("convert", tmp_path / "dist", tmp_path / "hf", "--to", "hf")
+    assert "are not their weights" not in done.stderr
