@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Whether a stored value is intact, and whether unpickling it would run more than plain data needs."""
+import _compat_pickle
 import io
 import pickle
 import types
@@ -10,7 +11,8 @@ import torch
 from ._errors import Error, make
 
 _BUILTINS = (
-    "bool bytearray bytes complex dict float frozenset int list object range set slice str tuple"
+    "bool bytearray bytes complex dict float frozenset int list object range set slice str tuple "
+    "Ellipsis NotImplemented"
 )
 _NUMPY = (
     "multiarray._reconstruct multiarray.scalar multiarray._frombuffer numeric._frombuffer"
@@ -36,8 +38,9 @@ _PLAIN = {
     *(f"numpy.random._pickle.{name}" for name in _NUMPY_RANDOM.split()),
     *(f"numpy.random._{name}" for name in _GENERATORS.split()),
 }  # fmt: skip
-# How protocol 2 spells modules of Python 3.
+# How protocol 2 spells modules of Python 3, and some of their names (`__builtin__.xrange`).
 _MODULES = {"__builtin__": "builtins", "copy_reg": "copyreg"}
+_NAMES = _compat_pickle.NAME_MAPPING
 
 
 def check_plain(bytes_, where):
@@ -47,7 +50,8 @@ def check_plain(bytes_, where):
 
     class Unpickler(pickle.Unpickler):
         def find_class(self, module, name):
-            full = f"{_MODULES.get(module, module)}.{name}"
+            as_now = _NAMES.get((module, name), (_MODULES.get(module, module), name))
+            full = ".".join(as_now)
             if full in allowed:
                 return super().find_class(module, name)
             raise make(
