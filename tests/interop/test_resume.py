@@ -224,7 +224,7 @@ def test_a_pickle_that_runs_code_is_refused(tmp_path):
 
 def test_what_runs_nothing_is_read_however_it_is_spelled(tmp_path):
     """Protocol 2, torch's own, calls int `long` and range `xrange`."""
-    for number, value in enumerate((range(2, 9, 3), {"kind": int}, ..., NotImplemented)):
+    for number, value in enumerate((range(2, 9, 3), {int}, {...}, {NotImplemented})):
         path = tmp_path / str(number)
         dcp.save({"x": value}, storage_writer=StorageWriter(path), no_dist=True)
         assert load_value(path) == value
