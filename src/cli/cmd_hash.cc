@@ -40,9 +40,11 @@ Status check_place(const std::string& path) {
   constexpr std::uint64_t kMostManifestBytes = std::uint64_t{1} << 30;
   const std::filesystem::path place(path);
   std::error_code ignored;
-  if (!std::filesystem::exists(std::filesystem::symlink_status(place, ignored))) return {};
+  if (!std::filesystem::exists(std::filesystem::symlink_status(place, ignored))) {
+    return check_replaceable(path);
+  }
   const auto text = read_named_file(path, kMostManifestBytes);
-  if (text && read_manifest(*text)) return {};
+  if (text && read_manifest(*text)) return check_replaceable(path);
   return fail(Code::kTargetExists,
               "--manifest {}: a file that is not a manifest lies there; choose another path or "
               "remove it",
@@ -59,10 +61,11 @@ Result<int> run_hash(const HashCommand& command, Console& console) {
   const HashReport report = SW_TRY(hash_checkpoint(command.path, options));
   if (!SW_TRY(watched.may_tell([&] { return write_manifest(report); }))) return kExitFine;
   for (const std::string& note : report.notes) console.note(note);
+  // First what took hours to find out: the disk may be full now.
+  console.print(command.json ? write_manifest(report) : hash_report_text(report));
   if (!command.manifest.empty()) {
     SW_TRY(replace_file(command.manifest, write_manifest(report)));
   }
-  console.print(command.json ? write_manifest(report) : hash_report_text(report));
   return kExitFine;
 }
 

@@ -167,12 +167,12 @@ Status check_plan_place(const std::string& path, const std::string& output) {
     return fail(Code::kUsage, "--save {}: that is in OUT; choose a path beside it",
                 printable(path));
   }
-  if (!fs::exists(fs::symlink_status(path, error))) return {};
+  if (!fs::exists(fs::symlink_status(path, error))) return check_replaceable(path);
   constexpr std::uint64_t kMostBytes = std::uint64_t{16} << 20;
   const auto text = read_named_file(path, kMostBytes);
   constexpr std::string_view kBegin = R"({
  "schema": "shardwright/saved-plan/)";
-  if (text && text->starts_with(kBegin)) return {};
+  if (text && text->starts_with(kBegin)) return check_replaceable(path);
   return fail(Code::kTargetExists,
               "--save {}: what lies there is no saved plan and is left alone; choose another path "
               "or remove it",

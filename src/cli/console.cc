@@ -13,6 +13,7 @@
 #include "cli/code_label.h"
 #include "cli/json_writer.h"
 #include "comm/rank_session.h"
+#include "io/in_place.h"
 #include "io/retries.h"
 
 namespace shardwright::cli {
@@ -158,7 +159,12 @@ std::string Console::bold(std::string_view text) const {
 int Console::exit_status(int status) {
   status_line("");
   if (output_errno_ != 0 && output_errno_ != EPIPE) {
-    error(fail_errno(output_errno_, "standard output: cannot be written").error());
+    Error why = fail_errno(output_errno_, "standard output: cannot be written").error();
+    why.code = Code::kIo;  // of no disk that the output is on
+    if (is_output_in_place()) {
+      why.message += translated("; only this report is missing: the output is in its place");
+    }
+    error(why);
     status = kExitFailure;
   }
   if (!log_) return status;

@@ -118,14 +118,14 @@ TEST(Console, ABrokenPipeIsNoFailure) {
   ::close(ends[1]);
 }
 
-TEST(Console, AFullDiskIsOne) {
+TEST(Console, AnOutputThatIsFullIsAnError) {
   const int full = ::open("/dev/full", O_WRONLY);
   ASSERT_GE(full, 0);
   const Recorder err;
   Console console({.output = full, .messages = err.fd()});
   console.print("data\n");
   EXPECT_EQ(console.exit_status(kExitFine), kExitFailure);
-  EXPECT_THAT(err.text(), HasSubstr("error[SW0105]: standard output"));
+  EXPECT_THAT(err.text(), HasSubstr("error[SW0103]: standard output"));
   ::close(full);
 }
 

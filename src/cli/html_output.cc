@@ -13,6 +13,7 @@
 #include "base/fail.h"
 #include "base/text.h"
 #include "io/named_file.h"
+#include "io/replace_file.h"
 
 namespace shardwright::cli {
 namespace {
@@ -44,14 +45,16 @@ bool start_program(const std::string& program, const std::string& argument) {
 
 Status check_page_place(std::string_view flag, const std::string& path, bool overwrite) {
   std::error_code ignored;
-  if (!std::filesystem::exists(std::filesystem::symlink_status(path, ignored))) return {};
+  if (!std::filesystem::exists(std::filesystem::symlink_status(path, ignored))) {
+    return check_replaceable(path);
+  }
   if (!is_page(path)) {
     return fail(Code::kTargetExists,
                 "{} {}: what lies there is no page of shardwright and is left alone; choose "
                 "another path or remove it",
                 flag, printable(path));
   }
-  if (overwrite) return {};
+  if (overwrite) return check_replaceable(path);
   return fail(Code::kTargetExists, "{} {}: a page is there already; give --overwrite to replace it",
               flag, printable(path));
 }

@@ -8,9 +8,11 @@
 namespace shardwright {
 
 std::string_view tracker_word(std::string_view text) {
-  while (!text.empty() && static_cast<unsigned char>(text.back()) <= ' ') text.remove_suffix(1);
-  while (!text.empty() && static_cast<unsigned char>(text.front()) <= ' ') text.remove_prefix(1);
-  return text;
+  // What Python's str.strip() takes for space: a NUL is none, and int() refuses it.
+  constexpr std::string_view kSpace = " \t\n\v\f\r\x1c\x1d\x1e\x1f";
+  const std::size_t first = text.find_first_not_of(kSpace);
+  if (first == std::string_view::npos) return {};
+  return text.substr(first, text.find_last_not_of(kSpace) - first + 1);
 }
 
 std::string iteration_folder(std::string_view word) {

@@ -16,5 +16,15 @@ TEST(IterationFolder, HasOneOfThreeNames) {
   }
 }
 
+TEST(TrackerWord, HasTheSpaceTakenOffThatPythonTakesOff) {
+  EXPECT_EQ(tracker_word(" \t10\r\n"), "10");
+  EXPECT_EQ(tracker_word("\x1c"
+                         "7\x1f"),
+            "7");
+  EXPECT_EQ(tracker_word(" \n"), "");
+  const std::string_view with_nul("10\0", 3);
+  EXPECT_EQ(tracker_word(with_nul), with_nul) << "int() refuses it, and so does Megatron";
+}
+
 }  // namespace
 }  // namespace shardwright

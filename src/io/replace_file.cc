@@ -3,6 +3,8 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <pthread.h>
+#include <signal.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -39,19 +41,36 @@ Status sync_folder(const std::string& folder) {
   return {};
 }
 
+// Signals that end the program wait until it is through: what it made would stay without a word.
+class SignalsHeld {
+ public:
+  SignalsHeld() noexcept {
+    sigset_t held;
+    ::sigemptyset(&held);
+    for (const int signal : {SIGINT, SIGTERM, SIGHUP}) ::sigaddset(&held, signal);
+    ::pthread_sigmask(SIG_BLOCK, &held, &before_);
+  }
+  ~SignalsHeld() { ::pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+  SignalsHeld(const SignalsHeld&) = delete;
+  SignalsHeld& operator=(const SignalsHeld&) = delete;
+
+ private:
+  sigset_t before_;
+};
+
 // A file that goes again, also where memory runs out, unless it is kept.
 class NewFile {
  public:
-  // The first of these names that is free: nothing is ever written over.
+  // The first of these names that is free: nothing is ever written over. `shown`: in messages.
   template <class NameOf>
-  static Result<NewFile> create(const NameOf& name_of) {
+  static Result<NewFile> create(const NameOf& name_of, const std::string& shown) {
     constexpr mode_t kMode = 0666;
     for (int attempt = 0; attempt < kMostTries; ++attempt) {
       std::string path = name_of(attempt);
       UniqueFd fd(
           ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, kMode));
       if (fd.get() >= 0) return NewFile(std::move(fd), std::move(path));
-      if (errno != EEXIST) return fail_errno(errno, path);
+      if (errno != EEXIST) return fail_errno(errno, shown);
     }
     return fail(Code::kTargetExists, "{}: found this and {} more like it; remove some", name_of(0),
                 kMostTries - 1);
@@ -74,16 +93,30 @@ class NewFile {
   std::string path_;
 };
 
+// What is to take the place of `path`, empty yet.
+Result<NewFile> make_beside(const std::string& path) {
+  const auto name_of = [&](int attempt) {
+    return fmt::format("{}.partial-{}-{}", path, ::getpid(), attempt);
+  };
+  return NewFile::create(name_of, path);
+}
+
 }  // namespace
 
+Status check_replaceable(const std::string& path) {
+  const SignalsHeld held;
+  SW_TRY(make_beside(path));
+  return {};
+}
+
 Status replace_file(const std::string& path, std::string_view bytes) {
-  NewFile file = SW_TRY(NewFile::create(
-      [&](int attempt) { return fmt::format("{}.partial-{}-{}", path, ::getpid(), attempt); }));
+  const SignalsHeld held;
+  NewFile file = SW_TRY(make_beside(path));
   const std::string folder = folder_of(path);
   struct stat old{};
   // The new file may be read and written by those who could read and write the old one.
   if (::stat(path.c_str(), &old) == 0) static_cast<void>(::fchmod(file.fd(), old.st_mode));
-  SW_TRY(write_all(file.fd(), file.path(), bytes));
+  SW_TRY(write_all(file.fd(), path, bytes));
   if (::rename(file.path().c_str(), path.c_str()) != 0) return fail_errno(errno, path);
   static_cast<void>(file.keep());
   note_output_in_place();
@@ -96,9 +129,11 @@ Status replace_file(const std::string& path, std::string_view bytes) {
 
 Result<Backup> Backup::write(const std::string& original, std::string_view bytes) {
   std::string kept_original = original;
-  NewFile file = SW_TRY(NewFile::create([&](int attempt) {
+  const SignalsHeld held;
+  const auto name_of = [&](int attempt) {
     return attempt == 0 ? original + ".bak" : fmt::format("{}.bak{}", original, attempt);
-  }));
+  };
+  NewFile file = SW_TRY(NewFile::create(name_of, original + ".bak"));
   SW_TRY(write_all(file.fd(), file.path(), bytes));
   SW_TRY(sync_folder(folder_of(original)));
   struct stat now{};

@@ -12,9 +12,13 @@
 namespace shardwright {
 
 /// Writes a file in one step: whoever opens it sees the old bytes or the new ones, also after a
-/// crash. Where the path is a link, the link is replaced, not what it points to. Errors: kIo,
-/// kDiskFull, kPermission, kNotFound (the folder).
+/// crash. Where the path is a link, the link is replaced, not what it points to. SIGINT, SIGTERM
+/// and SIGHUP wait until it is there. Errors: kIo, kDiskFull, kPermission, kNotFound (the folder).
 [[nodiscard]] Status replace_file(const std::string& path, std::string_view bytes);
+
+/// Whether replace_file could make a file there: what takes hours is not begun for one that can't
+/// be. Errors: as replace_file.
+[[nodiscard]] Status check_replaceable(const std::string& path);
 
 /// A copy of a file that is about to be replaced, beside it: `.bak`, or the first free of `.bak1`,
 /// `.bak2`, ... It goes with this object if the original is still in its place then; of one that

@@ -41,6 +41,16 @@ TEST(ReplaceFile, SaysThatThereIsNoFolder) {
   EXPECT_EQ(status.error().code, Code::kNotFound);
 }
 
+TEST(ReplaceFile, CanBeAskedBefore) {
+  const TemporaryFolder place;
+  EXPECT_TRUE(check_replaceable(place / "new"));
+  EXPECT_TRUE(std::filesystem::is_empty(place.path()));
+  const Status none = check_replaceable(place / "none/new");
+  ASSERT_FALSE(none);
+  EXPECT_EQ(none.error().code, Code::kNotFound);
+  EXPECT_EQ(none.error().message.find("partial"), std::string::npos) << none.error().message;
+}
+
 TEST(Backup, NeverWritesOverAnother) {
   const TemporaryFolder place;
   const std::string path = place / "index";

@@ -161,6 +161,7 @@ std::span<const Sentence> chinese_of_cli() {
       {"{}: given without its value, or more often than once", "{}: 没有给出值，或给出不止一次"},
       {"{} is missing; give {}", "缺少 {}；请给出：{}"},
       {"standard output: cannot be written", "标准输出：无法写入"},
+      {"; only this report is missing: the output is in its place", "；缺少的只是这份报告：输出已就位"},
       {"it could not be written", "无法写入"},
       {"warning: --log-file: not everything is in it: {}", "警告：--log-file：内容不完整：{}"},
       {" or from=DIR", " 或 from=DIR"},

@@ -60,6 +60,9 @@ std::span<const Sentence> chinese_of_verify() {
       {"found a shape that is not a list of sizes", "发现不是大小列表的 shape"},
       {"its 'tensors' is not a list", "它的 'tensors' 不是列表"},
       {"its schema is not {}", "它的 schema 不是 {}"},
+      {"its algorithm is not {}", "它的 algorithm 不是 {}"},
+      {"its names are neither canonical nor stored", "它的 names 既不是 canonical 也不是 stored"},
+      {"its digest is not that of the tensors that it lists", "它的 digest 不是所列张量的 digest"},
       {"it lacks names, tensors or digest", "它缺少 names、tensors 或 digest"},
       {"the model's tensors are not held against a family: ", "模型的张量没有与家族核对："},
       {"common.pt: missing, and no common_state entry replaces it; Megatron loads nothing "

@@ -120,14 +120,22 @@ TEST(Manifest, ReadsWhatWasWritten) {
   EXPECT_EQ(read.model[3].digest, report.model[3].digest);
 }
 
+std::string replaced(std::string text, const std::string& what, const std::string& by) {
+  const std::size_t at = text.find(what);
+  EXPECT_NE(at, std::string::npos) << what;
+  return text.replace(at, what.size(), by);
+}
+
 TEST(Manifest, RefusesWhatIsNone) {
   HashReport empty;
-  empty.model_digest = std::string(32, '0');
+  empty.model_digest = digest_of({});
   const std::string good = write_manifest(empty);
   ASSERT_TRUE(read_manifest(good));
   for (const std::string& bad :
        {std::string("{"), std::string("[]"), std::string(R"({"schema": "other"})"),
-        std::string(R"({"schema": "shardwright/hash/1"})"),
+        std::string(R"({"schema": "shardwright/hash/1"})"), replaced(good, "xxh3-128", "sha256"),
+        replaced(good, "stored", "others"),
+        replaced(good, empty.model_digest, std::string(32, '0')),
         good.substr(0, good.find("\"tensors\"")) + R"("tensors": [{"name": 1}]})"}) {
     const auto read = read_manifest(bad);
     ASSERT_FALSE(read) << bad;

@@ -8,11 +8,13 @@
 #include "base/fail.h"
 #include "codec/json_text.h"
 #include "shardwright/verify.h"
+#include "verify/digest.h"
 
 namespace shardwright {
 namespace {
 
 constexpr std::string_view kSchema = "shardwright/hash/1";
+constexpr std::string_view kAlgorithm = "xxh3-128";
 
 void append_tensors(std::string& text, std::string_view key, std::span<const TensorHash> tensors) {
   fmt::format_to(std::back_inserter(text), ",\n  \"{}\": [", key);
@@ -75,8 +77,8 @@ Result<std::vector<TensorHash>> read_tensors(const nlohmann::json& list) {
 
 std::string write_manifest(const HashReport& report) {
   std::string text =
-      fmt::format("{{\n  \"schema\": \"{}\",\n  \"algorithm\": \"xxh3-128\",\n  \"names\": \"{}\"",
-                  kSchema, report.is_canonical ? "canonical" : "stored");
+      fmt::format("{{\n  \"schema\": \"{}\",\n  \"algorithm\": \"{}\",\n  \"names\": \"{}\"",
+                  kSchema, kAlgorithm, report.is_canonical ? "canonical" : "stored");
   fmt::format_to(std::back_inserter(text), ",\n  \"family\": \"{}\"", report.family);
   fmt::format_to(std::back_inserter(text), ",\n  \"digest\": \"{}\"", report.model_digest);
   if (!report.beside.empty()) {
@@ -100,10 +102,19 @@ Result<HashReport> read_manifest(std::string_view json) {
       !document.contains("digest") || !is_digest(document["digest"])) {
     return refuse_manifest("it lacks names, tensors or digest");
   }
+  if (document.value("algorithm", nlohmann::json()) != kAlgorithm) {
+    return refuse_manifest(translated("its algorithm is not {}", kAlgorithm));
+  }
   HashReport report;
   report.is_canonical = document["names"] == "canonical";
+  if (!report.is_canonical && document["names"] != "stored") {
+    return refuse_manifest("its names are neither canonical nor stored");
+  }
   report.model = SW_TRY(read_tensors(document["tensors"]));
   report.model_digest = document["digest"];
+  if (report.model_digest != digest_of(report.model)) {
+    return refuse_manifest("its digest is not that of the tensors that it lists");
+  }
   if (document.contains("beside")) {
     report.beside = SW_TRY(read_tensors(document["beside"]));
   }
