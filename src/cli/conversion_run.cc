@@ -14,6 +14,7 @@
 #include "cli/summary.h"
 #include "cli/watched_run.h"
 #include "comm/rank_session.h"
+#include "convert/set_aside_journals.h"
 #include "convert/shared_run.h"
 #include "exec/piece_journal.h"
 #include "format/targets.h"
@@ -66,6 +67,22 @@ void tell_leftovers(const ConvertReport& report, Console& console) {
   }
 }
 
+// Unfinished outputs that killed runs left beside the target.
+void tell_killed_runs(const PreparedConversion& conversion, Console& console) {
+  if (is_remote_output(conversion.request.output)) return;
+  // One rank tells it; the others need not look.
+  if (console.ranks() != nullptr && !console.ranks()->is_first()) return;
+  return_set_aside(conversion.request.output);
+  std::error_code error;
+  for (const std::string& path : stale_partials(conversion.request.output)) {
+    const bool can_go_on = fs::exists(fs::path(path) / kJournalName, error);
+    console.note(
+        translated("{} was left by a run that was killed; {}remove it "
+                   "('shardwright clean' does)",
+                   path, can_go_on ? "go on with it (--resume) or " : ""));
+  }
+}
+
 }  // namespace
 
 Result<PreparedConversion> prepare_with_progress(const ConvertRequest& request, Console& console) {
@@ -86,6 +103,7 @@ Result<FinishedRun> run_with_progress(const PreparedConversion& conversion, Cons
   }
   for (const std::string& note : report->notes) console.note(note);
   tell_leftovers(*report, console);
+  if (conversion.request.resume) tell_killed_runs(conversion, console);
   return FinishedRun{*std::move(report), watched.seconds()};
 }
 
@@ -114,17 +132,8 @@ Result<SavedPlan> read_plan_for(const std::string& file, const ConvertRequest& p
 
 void tell_notes(const PreparedConversion& conversion, Console& console) {
   for (const std::string& note : conversion.notes) console.note(note);
-  if (conversion.request.resume || is_remote_output(conversion.request.output)) return;
-  // One rank tells it; the others need not look.
-  if (console.ranks() != nullptr && !console.ranks()->is_first()) return;
-  std::error_code error;
-  for (const std::string& path : stale_partials(conversion.request.output)) {
-    const bool can_go_on = fs::exists(fs::path(path) / kJournalName, error);
-    console.note(
-        translated("{} was left by a run that was killed; {}remove it "
-                   "('shardwright clean' does)",
-                   path, can_go_on ? "go on with it (--resume) or " : ""));
-  }
+  // One of them may be gone on with: what is left then is told when that is done.
+  if (!conversion.request.resume) tell_killed_runs(conversion, console);
 }
 
 std::vector<std::string> notes_of(const PreparedConversion& conversion, const FinishedRun& run) {

@@ -40,7 +40,7 @@ struct FinishedRun {
                                               const ConvertRequest& process);
 
 /// What a plan is known to need and do, for the reader of messages: notes, and unfinished outputs
-/// that killed runs left beside the target.
+/// that killed runs left beside the target (with --resume when the run is through).
 void tell_notes(const PreparedConversion& conversion, Console& console);
 
 /// What a finished run has to say in its document: those notes, and those of the run itself.

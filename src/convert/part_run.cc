@@ -6,6 +6,7 @@
 #include "convert/conversion_output.h"
 #include "convert/part_journals.h"
 #include "convert/saved_plan.h"
+#include "convert/set_aside_journals.h"
 #include "exec/payload_place.h"
 #include "shardwright/parts.h"
 
@@ -126,6 +127,7 @@ Result<ConvertReport> run_part(const PreparedConversion& conversion, const Saved
   SW_TRY(check_saved_plan(conversion, plan));
   std::vector<std::string> notes;
   if (part.number == 1) notes = SW_TRY(compare_source(conversion, options));
+  return_set_aside(conversion.request.output);
   std::vector<std::string> leftovers;
   PublishOptions publish = publish_options(conversion, leftovers);
   publish.parts_id = parts_id_of(plan);

@@ -5,6 +5,7 @@
 #include "convert/conversion_output.h"
 #include "convert/part_journals.h"
 #include "convert/saved_plan.h"
+#include "convert/set_aside_journals.h"
 #include "shardwright/parts.h"
 
 namespace shardwright {
@@ -56,6 +57,7 @@ Result<ConvertReport> publish_parts(const PreparedConversion& conversion, const 
   ExecuteOptions execution = SW_TRY(execute_options(conversion, options));
   const std::unique_ptr<PayloadDigests> digests = digests_for(conversion);
   execution.digests = digests.get();
+  return_set_aside(conversion.request.output);
   std::vector<std::string> leftovers;
   PublishOptions publish = publish_options(conversion, leftovers);
   publish.parts_id = parts_id_of(plan);

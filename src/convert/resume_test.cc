@@ -375,6 +375,44 @@ TEST(Journal, IsThereAgainWhereNothingAppeared) {
   }
 }
 
+// Ends the process in the place of a rename.
+class EndsAtRename final : public PublishCalls {
+ public:
+  int rename(const std::string&, const std::string&) override { ::_exit(9); }
+};
+
+TEST(Journal, IsThereAgainAfterAKillAtTheEnd) {
+  const TemporaryFolder place;
+  const std::string out = place / "out";
+  const std::vector<std::string> names = {std::string(kJournalName), part_journal_name({2, 3})};
+  const pid_t child = ::fork();
+  if (child == 0) {
+    PublishOptions options;
+    options.target = out;
+    options.keeps_unfinished = true;
+    auto publication = Publication::begin(options, std::make_shared<EndsAtRename>()).value();
+    for (const std::string& name : names) {
+      std::ofstream(publication->partial_path() + "/" + name) << "of " << name;
+    }
+    SetAsideJournals journals(*publication);
+    (void)publication->commit({[&] { return journals.take(); }, [] {}});
+    ::_exit(1);
+  }
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  ASSERT_EQ(WEXITSTATUS(status), 9);
+  EXPECT_EQ(stale_partials(out).size(), 2U) << "the output, and its journals";
+  return_set_aside(out);
+  const std::vector<std::string> left = stale_partials(out);
+  ASSERT_EQ(left.size(), 1U);
+  for (const std::string& name : names) {
+    std::ifstream in(left[0] + "/" + name);
+    EXPECT_EQ(std::string((std::istreambuf_iterator<char>(in)), {}), "of " + name);
+  }
+  return_set_aside(out);
+  EXPECT_EQ(stale_partials(out), left);
+}
+
 // A whole run that finds what another one left beside its target.
 class ResumeFromDisk : public testing::Test {
  protected:

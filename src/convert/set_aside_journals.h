@@ -2,28 +2,41 @@
 #pragma once
 
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "io/publish.h"
+#include "io/unique_fd.h"
 
 namespace shardwright {
 
-/// The journals of an unfinished output, whole or in parts. They are gone when it appears, and
-/// there again where it does not: without them all that is written would have to be written anew.
-/// Borrows the publication. Not thread-safe.
+/// The journals of an unfinished output, whole or in parts, while it is moved into its place. They
+/// must not be in it then, and must outlive a kill: without them all that is written would have to
+/// be written anew. So they wait in a hidden folder of their own, with a note of the folder that
+/// they are of, and go when the output is there. Borrows the publication. Not thread-safe.
 class SetAsideJournals {
  public:
   explicit SetAsideJournals(Publication& publication) : publication_(publication) {}
+  /// Removes what is still set aside: the output is in its place.
+  ~SetAsideJournals();
+  SetAsideJournals(const SetAsideJournals&) = delete;
+  SetAsideJournals& operator=(const SetAsideJournals&) = delete;
 
-  /// Removes them, and remembers what is in them.
+  /// Moves them out of the hidden folder. Errors: those of making a folder and a file; kIo.
   [[nodiscard]] Status take();
-  /// Writes them again. What can't be written is left out: whoever goes on writes more then.
+  /// Moves them back, the output has not appeared. What can't be moved waits for
+  /// return_set_aside().
   void put_back() noexcept;
 
  private:
   Publication& publication_;
-  std::vector<std::pair<std::string, std::string>> journals_;  // names, and what is in them
+  std::string folder_;              // empty: nothing is set aside
+  UniqueFd lock_;                   // tells others that this process is at it
+  std::vector<std::string> names_;  // of journals
 };
+
+/// Moves journals that a killed process had set aside back into the hidden folders of `output` that
+/// they are of, and gives one that parts had begun its name again. Where nothing is to be moved, or
+/// can be, nothing changes.
+void return_set_aside(const std::string& output);
 
 }  // namespace shardwright

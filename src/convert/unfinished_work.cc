@@ -8,6 +8,7 @@
 
 #include "base/fail.h"
 #include "convert/conversion_output.h"
+#include "convert/set_aside_journals.h"
 #include "exec/plan_fingerprint.h"
 #include "io/publish.h"
 
@@ -73,6 +74,7 @@ Result<UnfinishedWork> begin_or_resume(const PreparedConversion& conversion,
                fingerprint_of(plan), piece_bytes};
   if (!conversion.request.resume) return work;
 
+  return_set_aside(conversion.request.output);
   const std::vector<Candidate> left = candidates(conversion.request.output);
   for (const Candidate& candidate : left) {
     const JournalHead& found = candidate.journal.head;

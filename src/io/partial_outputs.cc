@@ -16,6 +16,7 @@
 
 #include "base/fail.h"
 #include "io/folder_listing.h"
+#include "io/pending_call.h"
 #include "io/remove_tree.h"
 
 namespace shardwright {
@@ -27,6 +28,7 @@ constexpr std::string_view kPartial = ".partial-";
 constexpr std::string_view kParts = ".parts-";
 constexpr std::size_t kIdDigits = 16;
 constexpr std::string_view kOld = "-old";
+constexpr int kMaxPartials = 10'000;
 constexpr int kTurnTries = 200;
 constexpr long kTurnPause = 10'000'000;  // nanoseconds
 
@@ -133,6 +135,19 @@ std::string partial_path(const std::string& target, int number) {
 }
 
 std::string aside_path(const std::string& partial) { return fmt::format("{}{}", partial, kOld); }
+
+Result<std::string> make_partial(const std::string& target) {
+  for (int number = 0; number < kMaxPartials; ++number) {
+    const std::string folder = partial_path(target, number);
+    const PendingCall pending("a call to make this folder", folder);
+    if (::mkdir(folder.c_str(), 0777) == 0) return folder;
+    if (errno != EEXIST) {
+      return fail_errno(errno, translated("{}: cannot make a folder beside it", target));
+    }
+  }
+  return fail(Code::kTargetExists, "{}: {} unfinished outputs ({}*) lie beside it; remove them",
+              target, kMaxPartials, partial_prefix(target));
+}
 
 Result<std::vector<PartialOutput>> list_partial_outputs(const std::string& folder) {
   std::error_code error;

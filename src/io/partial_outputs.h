@@ -37,6 +37,10 @@ struct PartialOutput {
 /// The path of this process's hidden folder of that number for `target` (absolute).
 [[nodiscard]] std::string partial_path(const std::string& target, int number);
 
+/// Makes a hidden folder for `target` (absolute), the first of this process's that is free. Errors:
+/// kPermission, kDiskFull, kIo; kTargetExists where there are too many.
+[[nodiscard]] Result<std::string> make_partial(const std::string& target);
+
 /// Where what was in the target's place lies, where the file system can't swap folders.
 [[nodiscard]] std::string aside_path(const std::string& partial);
 

@@ -31,7 +31,6 @@ namespace {
 namespace fs = std::filesystem;
 
 /// A run makes few publications; more taken numbers than this mean that something is wrong.
-constexpr int kMaxPartials = 10'000;
 
 Status check_parent(const fs::path& parent) {
   std::error_code error;
@@ -58,19 +57,6 @@ Status check_space(const fs::path& parent, std::uint64_t bytes_needed) {
               "{}: found {} bytes free, expected at least {}; free some space or choose another "
               "target",
               parent.string(), block * space.f_bavail, bytes_needed);
-}
-
-Result<std::string> make_partial(const fs::path& target) {
-  for (int number = 0; number < kMaxPartials; ++number) {
-    const std::string folder = partial_path(target.string(), number);
-    const PendingCall pending("a call to make this folder", folder);
-    if (::mkdir(folder.c_str(), 0777) == 0) return folder;
-    if (errno != EEXIST) {
-      return fail_errno(errno, translated("{}: cannot make a folder beside it", target.string()));
-    }
-  }
-  return fail(Code::kTargetExists, "{}: {} unfinished outputs ({}*) lie beside it; remove them",
-              target.string(), kMaxPartials, partial_prefix(target.string()));
 }
 
 }  // namespace

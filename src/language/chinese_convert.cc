@@ -155,7 +155,7 @@ std::span<const Sentence> chinese_of_convert() {
       {"missing (parts of {} different counts are there, none of them all; this count lacks "
        "least)",
        "缺失（那里有 {} 种不同数量的部分，没有一种是完整的；这种数量缺得最少）"},
-      {": cannot remove", ": 无法删除"},
+      {": cannot move", "：无法移动"},
       {"found part {}, expected 1/N to N/N", "发现部分 {}，应为 1/N 到 N/N"},
       {"stopped before anything was to be written", "在写入任何内容之前被中止"},
       {"rank 0: a message of no known kind", "rank 0: 未知类型的消息"},
