@@ -10,6 +10,7 @@
 #include "diagnose/diagnose_legacy.h"
 #include "diagnose/diagnose_pickles.h"
 #include "diagnose/diagnose_replicas.h"
+#include "diagnose/diagnose_sizes.h"
 #include "format/iteration_folder.h"
 #include "format/legacy/rank_sample.h"
 #include "format/legacy/source.h"
@@ -172,6 +173,10 @@ Result<Diagnosis> diagnose_as(const Directory& directory, const DiagnoseRequest&
   if (!survey.data.empty()) path += "/" + survey.data;
   Diagnosis diagnosis = SW_TRY(of_folder(directory, detection, survey, path, request));
   diagnosis.path = path;
+  if (!detection.candidates.empty() && !diagnosis.has_errors()) {
+    const std::string as(detection.candidates.front().format->name());
+    add_impossible_sizes(path, as, request.believed, diagnosis);
+  }
   add_others(detection, root, diagnosis);
   add_way(detection, survey, request, diagnosis);
   std::ranges::stable_sort(diagnosis.findings, {}, &Finding::code);

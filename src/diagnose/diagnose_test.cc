@@ -549,5 +549,22 @@ TEST(FindingPage, UnknownCodesGetAHint) {
   EXPECT_EQ(*code_page("l07", Language::kEnglish), *code_page("L07", Language::kEnglish));
 }
 
+// What convert would refuse then is said; rows of a vocabulary are filled up for any size.
+TEST(Diagnose, SaysWhichSizesCannotCutTheModel) {
+  const std::string hf = golden_path("hf/llama3/hf");
+  const std::string run = golden_path("mcore/dense_te/v0.16.1/tp2pp2-torch_dist-full");
+  const auto told = [](const std::string& path, const AxisSizes& sizes) {
+    std::string text;
+    for (const Phrase& fact : diagnosed(path, sizes).evidence) text += fact.in(Language::kEnglish);
+    return text;
+  };
+  for (const std::string& path : {hf, run}) {
+    EXPECT_THAT(told(path, {.tensor = 3}), HasSubstr("can't be cut for these sizes: tensor "));
+    EXPECT_THAT(told(path, {.pipeline = 7}), HasSubstr("at least one per stage of --pp 7"));
+    EXPECT_THAT(told(path, {.tensor = 2, .pipeline = 1}), Not(HasSubstr("can't be cut")));
+    EXPECT_THAT(told(path, {}), Not(HasSubstr("can't be cut")));
+  }
+}
+
 }  // namespace
 }  // namespace shardwright
