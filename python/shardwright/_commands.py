@@ -142,6 +142,8 @@ def average(inputs, output, *, to="hf", weights=None, progress=None, **flags):
     `inputs`: two paths or more, of any formats and layouts; `weights`: how much each counts, adding
     up to 1. Other arguments are those of `convert`.
     """
+    if isinstance(inputs, (str, bytes, os.PathLike)):
+        raise UsageError("SW0900", "average: `inputs` is one path; give a list of two or more")
     if weights is not None and not isinstance(weights, str):
         weights = ",".join(repr(float(weight)) for weight in weights)
     result = _results.Plan if flags.get("dry_run") else _results.Average
@@ -191,12 +193,13 @@ def _words(command, paths, flags):
         flag = "--" + name.rstrip("_").replace("_", "-")  # as_: `as` is a word of Python's own
         if value is None or value is False:
             continue
-        if value is True:
-            words.append(flag)
-            continue
         values = value if isinstance(value, (list, tuple)) else [value]
-        words += [f"{flag}={_text(one)}" for one in values]
-    # --json behind them: a flag without its value must not take the word that ends the flags.
+        for one in values:
+            # With its value behind the equals sign no flag takes the next word for it.
+            text = "true" if one is True else _text(one)
+            if not text:
+                raise UsageError("SW0900", f"{command}: {name}: the value is empty; leave it out")
+            words.append(f"{flag}={text}")
     words += ["--json", "--", *(os.fsdecode(path) for path in paths)]
     return [os.fsencode(word) for word in words]
 

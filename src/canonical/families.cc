@@ -185,4 +185,16 @@ Result<const Mapping*> chosen_family(const FamilyChoice& choice, std::span<const
                                : find_family(mappings, choice.family);
 }
 
+Status check_family_choice(const FamilyChoice& choice, const Checkpoint& source) {
+  const std::string& config = choice.hf_config_dir;
+  if (!config.empty() && !is_remote_path(config) && !is_folder(config) && !is_file(config)) {
+    return fail(Code::kNotFound, "--hf-config {}: no such folder", config);
+  }
+  if (choice.family.empty() && choice.map_files.empty()) return {};
+  const Mappings mappings = SW_TRY(load_mappings(choice, source));
+  if (choice.family.empty()) return {};
+  SW_TRY(find_family(mappings, choice.family));
+  return {};
+}
+
 }  // namespace shardwright

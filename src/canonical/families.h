@@ -40,6 +40,11 @@ namespace shardwright {
 [[nodiscard]] Result<RecordedMapping> mapping_to_record(const FamilyChoice& choice,
                                                         const Mapping& mapping);
 
+/// Whether what a request says of the model is there, also where the conversion needs none of it: a
+/// folder that is none, or a family that nobody knows, is a slip. Errors: kNotFound, kNoFamily,
+/// those of reading mapping files.
+[[nodiscard]] Status check_family_choice(const FamilyChoice& choice, const Checkpoint& source);
+
 /// The family that a request names, else the one of the model's config.json. Errors: those of
 /// find_family.
 [[nodiscard]] Result<const Mapping*> chosen_family(const FamilyChoice& choice,

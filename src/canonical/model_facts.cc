@@ -78,6 +78,10 @@ Status check_said(const Checkpoint& source, std::span<const TensorDesc> canonica
                      differing.error().message;
     notes.push_back(facts.not_held);
   }
+  // The run has what the family has, whatever config.json says.
+  if (const auto made = args_from_hf_config(*facts.mapping, *facts.config)) {
+    notes.insert(notes.end(), made->fixed.begin(), made->fixed.end());
+  }
   const auto check = canonical.empty() ? ArgumentCheck() : contradictions_of(source, canonical);
   if (check && !check->contradictions.empty()) {
     // They are no evidence against config.json.

@@ -197,8 +197,8 @@ class Averaging {
                         const std::string& other) {
     return fail(
         Code::kUnmatchedSource,
-        "{}: tensor {} is missing, which {} has; only checkpoints of one model are averaged "
-        "(--include and --exclude choose tensors of all)",
+        "{}: tensor {} is missing, which {} has; only checkpoints of one model are averaged (what "
+        "a model computes, or has twice, --to torch_dist leaves out)",
         path, printable(tensor), other);
   }
 
@@ -358,10 +358,11 @@ void begin_average(Drafting& first) {
 Status add_to_average(Drafting other, Drafting& first) {
   for (const Drafting* each : {&std::as_const(first), &std::as_const(other)}) {
     if (!has_quantised(each->parts.tensors)) continue;
-    return fail(Code::kDtypeUnsupported,
-                "{}: its weights are stored as values and scales, which have no average; --dtype "
-                "bfloat16 multiplies them out",
-                each->request().input);
+    return fail(
+        Code::kDtypeUnsupported,
+        "{}: its weights are stored as values and scales, which have no average; --to hf or a "
+        "Megatron format, with --dtype bfloat16, multiplies them out",
+        each->request().input);
   }
   return Averaging(std::move(other), first).run();
 }

@@ -54,6 +54,11 @@ struct Drafting {
 /// along, before anything is laid out in files. Errors: those of prepare_conversion().
 [[nodiscard]] Result<Drafting> draft_conversion(const ConvertRequest& request);
 
+/// Where a Hugging Face model's tensors keep their names in files of tensors: what its code
+/// computes with in float32 keeps its dtype under `--dtype`. Error: kDtypeUnsupported for weights
+/// that are stored as values and scales, of which such a cast would round the scales.
+[[nodiscard]] Status keep_own_dtypes(Drafting& drafting);
+
 /// Loads the mapping files that may speak of the source, once.
 [[nodiscard]] Status load_mappings(Drafting& drafting);
 

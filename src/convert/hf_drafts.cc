@@ -18,6 +18,7 @@
 #include "convert/megatron_state.h"
 #include "convert/upcycle_drafts.h"
 #include "convert/vocabulary_drafts.h"
+#include "format/config_edits.h"
 #include "model/apply.h"
 #include "model/argument_check.h"
 #include "model/nearest_family.h"
@@ -133,6 +134,10 @@ Result<std::set<std::string, std::less<>>> names_in_own_dtype(const Drafting& dr
   for (const Block& block : found->blocks) {
     if (found->megatron[block.megatron].pinned_dtype) names.insert(found->hf[block.hf].desc.name);
   }
+  for (const TensorDesc& tensor : model.tensors) {
+    const auto ends = [&](const std::string& ending) { return tensor.name.ends_with(ending); };
+    if (std::ranges::any_of(facts->mapping->float32_names, ends)) names.insert(tensor.name);
+  }
   return names;
 }
 
@@ -164,7 +169,26 @@ std::set<std::string, std::less<>> changed_by_adapter(const Drafting& drafting) 
   return changed;
 }
 
+bool is_narrow(DType dtype) { return dtype != DType::kF32 && dtype != DType::kF64; }
+
 }  // namespace
+
+Status keep_own_dtypes(Drafting& drafting) {
+  const std::optional<DType>& dtype = drafting.request().dtype;
+  if (!dtype || !drafting.is_from_hf()) return {};
+  const Checkpoint& source = drafting.source();
+  const auto model = model_tensors(source.catalog, source.hf_config, source.files.get());
+  const bool is_quantised =
+      model ? !model->quantised.empty() : has_quantised(drafting.parts.tensors);
+  if (is_quantised) {
+    return fail(
+        Code::kDtypeUnsupported,
+        "{}: its weights are stored as values and scales, and --to {} keeps them so: --dtype "
+        "would round the scales; leave it out, or take --to hf, which multiplies them out",
+        drafting.request().input, drafting.traits().name);
+  }
+  return is_narrow(*dtype) ? restore_own_dtypes(drafting) : Status();
+}
 
 // As it is, scales included; another dtype is another model, in which nothing is quantised.
 Status draft_hf_as_hf(Drafting& drafting) {
@@ -199,9 +223,7 @@ Status draft_hf_as_hf(Drafting& drafting) {
   declare_quantised(model, dtype, catalog, result.plan.quantised, result.notes);
   parts.tensors = draft_identity(catalog, {request.dtype, LayerKeys::kAutomatic});
   keep_model_tensors(model, dtype, parts.tensors);
-  if (request.dtype && dtype != DType::kF32 && dtype != DType::kF64) {
-    SW_TRY(restore_own_dtypes(drafting));
-  }
+  if (request.dtype && is_narrow(dtype)) SW_TRY(restore_own_dtypes(drafting));
   if (!is_quantised) {
     SW_TRY(extend_vocabulary_of_hf(drafting));
     return add_hf_documents(request, drafting.source(), nullptr, {}, parts, result.notes);

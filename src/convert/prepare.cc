@@ -66,6 +66,7 @@ Status take_source(Drafting& drafting) {
   drafting.catalog = std::move(source.wanted);
   drafting.mappings = std::move(source.mappings);
   drafting.parts.has_component_states = source.is_mimo;
+  SW_TRY(check_family_choice(result.request, result.source));
   // A target that keeps the optimizer resumes training: wrapper prefixes are restored.
   if (keeps_optimizer(result.request)) drafting.parts.wrappers = std::move(source.wrappers);
   return {};
@@ -88,8 +89,9 @@ Status make_drafts(Drafting& drafting) {
   }
   switch (drafting.traits().names) {
     case TargetNames::kStored:
-      return draft_stored(drafting.request(), drafting.source(), drafting.catalog, drafting.parts,
-                          drafting.result.notes);
+      SW_TRY(draft_stored(drafting.request(), drafting.source(), drafting.catalog, drafting.parts,
+                          drafting.result.notes));
+      return keep_own_dtypes(drafting);
     case TargetNames::kHf:
       return drafting.is_from_hf() ? draft_hf_as_hf(drafting) : draft_megatron_as_hf(drafting);
     case TargetNames::kMegatron:

@@ -187,8 +187,10 @@ class ArgsBuilder {
   void check_constant(const ConfigRule& rule) {
     const ArgValue* found = rule.value ? first_set(hf_, rule.hf) : nullptr;
     if (found == nullptr || same_value(*found, *rule.value)) return;
-    note(translated("{} = {}, where Megatron has {} fixed for family {}", rule.hf[0],
-                    to_string(*found), to_string(*rule.value), mapping_.family));
+    result_.fixed.push_back(translated("{} = {}, where Megatron has {} fixed for family {}",
+                                       rule.hf[0], to_string(*found), to_string(*rule.value),
+                                       mapping_.family));
+    note(result_.fixed.back());
   }
 
   Status apply_window(const ConfigRule& rule) {

@@ -41,6 +41,7 @@ struct HfConfig {
 struct ArgsFromConfig {
   ArgumentList values;             ///< plain values for an argparse.Namespace
   std::vector<std::string> notes;  ///< settings that no argument can express, as sentences
+  std::vector<std::string> fixed;  ///< of the notes, those of which Megatron has another value
 };
 
 /// The model's part of the Namespace that `--use-checkpoint-args` reads; parallel sizes and

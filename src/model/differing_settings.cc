@@ -64,7 +64,9 @@ SettingNames settings_said(const Mapping& mapping, const Arguments& run) {
 
 // Whether None says something, rather than that the run does not say it.
 bool may_be_none(const ConfigRule& rule) {
-  return rule.unset || rule.kind == ConfigRule::Kind::kInverted;
+  const bool is_kept = rule.inert && rule.kind == ConfigRule::Kind::kPair && !rule.fallback;
+  return rule.unset || is_kept || rule.kind == ConfigRule::Kind::kInverted ||
+         rule.kind == ConfigRule::Kind::kWindow;
 }
 
 // Of the settings that the run says are None, all names.

@@ -378,6 +378,7 @@ Status parse_identity(const JsonNode& root, bool is_abstract, Mapping& mapping) 
   mapping.inferred = SW_TRY(flag_or(root, "inferred", true));
   mapping.beyond_args = SW_TRY(texts_or_none(root, "beyond_args"));
   mapping.token_tables = SW_TRY(texts_or_none(root, "token_tables"));
+  mapping.float32_names = SW_TRY(texts_or_none(root, "float32"));
   if (is_abstract) return {};
   if (mapping.architectures.empty()) return root.invalid("no 'architectures'", "one or more");
   if (mapping.is_of_diffusers != mapping.model_types.empty()) {
@@ -395,7 +396,7 @@ Result<Mapping> parse_resolved(const JsonNode& root, bool is_abstract) {
        "beyond_args",   "config_section", "sizes",      "indices",      "groups",
        "rules",         "copies",         "ignore",     "config",       "components",
        "alike",         "models",         "names_from", "library",      "torch_dist_prefix",
-       "computed",      "token_tables",   "modules"}));
+       "computed",      "token_tables",   "modules",    "float32"}));
   Mapping mapping;
   SW_TRY(parse_identity(root, is_abstract, mapping));
   const KnownNames known = SW_TRY(parse_numbers(root, mapping));

@@ -215,6 +215,9 @@ struct Mapping {
   /// How the names of tensors end, on either side, that have an entry for each token which nobody
   /// can make up for a new one, or not where new rows go.
   std::vector<std::string> token_tables;
+  /// How the names of tensors of the Hugging Face model end that its code computes with in float32,
+  /// whatever its weights are.
+  std::vector<std::string> float32_names;
   /// The object of config.json that has the language model's keys; empty: the top level. Paths of
   /// `sizes` and `config` begin with it already.
   std::string config_section;

@@ -172,6 +172,19 @@ def test_errors_speak_of_arguments(tmp_path):
     assert "--" not in message(LLAMA, tmp_path / "b", to="hf", tp=2)
 
 
+def test_values_that_are_none_begin_nothing(tmp_path, monkeypatch):
+    """True or nothing for what takes a value took the word behind it for one."""
+    monkeypatch.chdir(tmp_path)
+    for flags in ({"family": True}, {"hf_config": True}, {"tp": True}, {"include": ""}, {"family": ""}):
+        with pytest.raises(shardwright.Error) as caught:
+            shardwright.convert(LLAMA, "out", to="torch_dist", **flags)
+        assert "json" not in caught.value.message, caught.value.message
+        assert not any(tmp_path.iterdir()), flags
+    with pytest.raises(shardwright.UsageError, match="a list of two or more"):
+        shardwright.average(LLAMA, "out")
+    shardwright.convert(LLAMA, "out", to="torch_dist", overwrite=True)
+
+
 def test_a_checkpoint_is_a_mapping():
     with shardwright.open(LLAMA, framework="pt") as ckpt, safe_open(
         LLAMA / "model.safetensors", "pt"

@@ -1,0 +1,74 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`--dtype` leaves alone what transformers holds in float32, and what scales stand beside."""
+import hf_models
+import pytest
+import torch
+import transformers
+from checkpoints import GOLDEN, assert_same, load_dcp, load_hf
+
+LLAMA = GOLDEN / "hf" / "llama3" / "hf"
+FAMILIES = ("ernie4_5_moe", "beam", "hunyuan_v1_moe", "flint", "bailing_hybrid", "deepseek_v4")
+
+
+def loaded(folder):
+    cls = hf_models.auto_class(transformers.AutoConfig.from_pretrained(folder))
+    return cls.from_pretrained(folder, dtype=torch.bfloat16).state_dict()
+
+
+@pytest.mark.parametrize("name", FAMILIES)
+def test_the_model_computes_with_the_same_values(shardwright, tmp_path, name):
+    hf_models.create(tmp_path / "hf", name, dtype=torch.float32)
+    narrow = ("--dtype", "bfloat16")
+    done = shardwright("convert", tmp_path / "hf", tmp_path / "out", "--to", "hf", *narrow)
+    assert "the model computes with them in float32" in done.stderr
+    source = loaded(tmp_path / "hf")
+    assert any(tensor.dtype == torch.float32 for tensor in source.values())
+    assert_same(loaded(tmp_path / "out"), source)
+    # Targets that keep names keep the same of them.
+    for to, load in (("safetensors", load_hf), ("dcp", load_dcp)):
+        shardwright("convert", tmp_path / "hf", tmp_path / to, "--to", to, *narrow)
+        assert_same(load(tmp_path / to), load_hf(tmp_path / "out"))
+
+
+@pytest.mark.parametrize("to", ["safetensors", "dcp"])
+def test_scales_are_not_rounded(shardwright, tmp_path, to):
+    hf_models.create(tmp_path / "hf", "deepseek_v3", dtype=torch.bfloat16)
+    shardwright("convert", tmp_path / "hf", tmp_path / "fp8", "--to", "hf", "--quantise", "fp8-block")
+    done = shardwright("convert", tmp_path / "fp8", tmp_path / "out", "--to", to, "--dtype", "float16", expect=2)
+    assert "SW0409" in done.stderr and "would round the scales" in done.stderr
+    assert not (tmp_path / "out").exists()
+    shardwright("convert", tmp_path / "fp8", tmp_path / "out", "--to", to)
+    load = load_hf if to == "safetensors" else load_dcp
+    assert_same(load(tmp_path / "out"), load_hf(tmp_path / "fp8"))
+
+
+def test_what_is_said_of_the_model_is_there(shardwright, tmp_path):
+    shardwright("convert", LLAMA, tmp_path / "run", "--to", "torch_dist")
+    for flags, text in (
+        (("--hf-config", tmp_path / "none"), "/none: "),
+        (("--family", "nonsense"), "no family is called 'nonsense'"),
+        (("--map", tmp_path / "none.json"), "none.json"),
+    ):
+        for source, to in ((LLAMA, "hf"), (LLAMA, "dcp"), (tmp_path / "run", "torch_dist")):
+            done = shardwright("convert", source, tmp_path / "out", "--to", to, *flags, expect=2)
+            assert text in done.stderr, done.stderr
+            assert not (tmp_path / "out").exists()
+
+
+def test_a_config_that_computes_otherwise_is_told(shardwright, tmp_path):
+    """By what the family has fixed, and by what the run says is None."""
+    hf_models.create(tmp_path / "hf", "mixtral", dtype=torch.bfloat16)
+    shardwright("convert", tmp_path / "hf", tmp_path / "run", "--to", "torch_dist")
+    config = (tmp_path / "hf" / "config.json").read_text()
+    for before, after, told in (
+        ('"hidden_act": "silu"', '"hidden_act": "relu"', "hidden_act = 'relu', where Megatron has 'silu' fixed"),
+        ('"sliding_window": null', '"sliding_window": 8', "window_size = None (config.json: "),
+    ):
+        assert before in config
+        (tmp_path / "hf" / "config.json").write_text(config.replace(before, after))
+        flags = ("--to", "hf", "--hf-config", tmp_path / "hf", "--overwrite")
+        done = shardwright("convert", tmp_path / "run", tmp_path / "back", *flags)
+        assert told in done.stderr, done.stderr
+    (tmp_path / "hf" / "config.json").write_text(config)
+    done = shardwright("convert", tmp_path / "run", tmp_path / "back", *flags)
+    assert "fixed" not in done.stderr and "None" not in done.stderr
