@@ -164,7 +164,8 @@ std::span<const Sentence> chinese_of_adapters() {
        "{}: 其自身描述在 {} 上有差异；保留 {} 的描述"},
       {"{}: tensor {} is missing, which {} has; only checkpoints of one model are averaged "
        "(what a model computes, or has twice, --to torch_dist leaves out)",
-       "{}: 缺少张量 {}，而 {} 中有；只能平均同一模型的检查点（模型自行计算的或重复存储的张量，--to torch_dist "
+       "{}: 缺少张量 {}，而 {} "
+       "中有；只能平均同一模型的检查点（模型自行计算的或重复存储的张量，--to torch_dist "
        "会去掉）"},
       {"{}: tensor {}: found shape {}, expected {}, which {} has",
        "{0}: 张量 {1}: 形状为 {2}，应为 {3}，即 {4} 中的形状"},
@@ -187,10 +188,12 @@ std::span<const Sentence> chinese_of_adapters() {
        "--mtp from=: 请先把这些层取入每个检查点"},
       {"{}: its weights are stored as values and scales, which have no average; --to hf or a "
        "Megatron format, with --dtype bfloat16, multiplies them out",
-       "{}: 它的权重以值和 scale 存储，没有平均值；--to hf 或 Megatron 格式加 --dtype bfloat16 可反量化"},
+       "{}: 它的权重以值和 scale 存储，没有平均值；--to hf 或 Megatron 格式加 --dtype bfloat16 "
+       "可反量化"},
       {"{}: its weights are stored as values and scales, and --to {} keeps them so: --dtype would "
        "round the scales; leave it out, or take --to hf, which multiplies them out",
-       "{}: 它的权重以值和 scale 存储，--to {} 会原样保留：--dtype 会把 scale 舍入；请去掉它，或用 --to hf 反量化"},
+       "{}: 它的权重以值和 scale 存储，--to {} 会原样保留：--dtype 会把 scale 舍入；请去掉它，或用 "
+       "--to hf 反量化"},
       {"--hf-config {}: no such folder", "--hf-config {}: 没有这个文件夹"},
       {"{}: found {}, which Megatron's adapters have no place for; 'shardwright merge-adapter' "
        "takes it into the base model",

@@ -120,7 +120,8 @@ std::span<const Sentence> chinese_of_canonical() {
        "张量 {}: 发现 {}，按 config.json 行数应为 {}"},
       {"tensor {}: found {} experts, expected all from 0 to {}",
        "张量 {}: 发现 {} 个专家，应为从 0 到 {} 的全部专家"},
-      {"tensor {}: no parameter beside it has its name and its pieces, so its place in the model is "
+      {"tensor {}: no parameter beside it has its name and its pieces, so its place in the model "
+       "is "
        "not known; convert without states (--optimizer drop)",
        "张量 {}: 旁边没有名称和切分都与它相同的参数，因此不知道它在模型中的位置；请不带状态转换"
        "（--optimizer drop）"},

@@ -16,16 +16,18 @@ std::span<const Sentence> chinese_of_state() {
        "had other settings or steps, and get those of the others, as Muon has one group for both",
        "稠密参数和专家参数的优化器参数组合并；专家的设置或步数不同，改用其余参数的：Muon "
        "对两者只有一个参数组"},
-      {"the loss scale: found {} {}, expected a few numbers",
-       "损失缩放：发现 {} {}，应为少量数字"},
+      {"the loss scale: found {} {}, expected a few numbers", "损失缩放：发现 {} {}，应为少量数字"},
       {"the master weights of {} of {} parameters that were looked at ({} the first) are not their "
        "weights: states are of another step, or were given to other parameters, as Megatron-Core "
        "does where it saves buckets with padding between them (--overlap-grad-reduce) as "
        "fully_reshardable; 'verify' looks at all; --optimizer drop leaves states out, and saves "
        "without --dist-ckpt-optim-fully-reshardable are right",
-       "所查看的 {1} 个参数中有 {0} 个（第一个为 {2}）的主权重与其权重不符：状态属于另一步，或被给了其他参数；"
-       "Megatron-Core 把中间有填充的桶（--overlap-grad-reduce）保存为 fully_reshardable 时就会这样；'verify' "
-       "会查看全部；--optimizer drop 不带状态，不用 --dist-ckpt-optim-fully-reshardable 的保存则是对的"},
+       "所查看的 {1} 个参数中有 {0} 个（第一个为 "
+       "{2}）的主权重与其权重不符：状态属于另一步，或被给了其他参数；"
+       "Megatron-Core 把中间有填充的桶（--overlap-grad-reduce）保存为 fully_reshardable "
+       "时就会这样；'verify' "
+       "会查看全部；--optimizer drop 不带状态，不用 --dist-ckpt-optim-fully-reshardable "
+       "的保存则是对的"},
       {"optimizer states get the names of a distributed optimizer's, and the run had none: load "
        "them with --use-distributed-optimizer and --dist-ckpt-optim-fully-reshardable",
        "优化器状态使用分布式优化器的名字，而该训练没有使用它：请用 --use-distributed-optimizer 和 "

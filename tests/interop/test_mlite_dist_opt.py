@@ -3,6 +3,7 @@
 them, with the optimizer's states."""
 import json
 import re
+import shutil
 
 import pytest
 import torch
@@ -198,6 +199,11 @@ def test_the_optimizer_goes_along(shardwright, megatron, made, tmp_path):  # noq
         shardwright("verify", out)
         made_states = load_dcp(out)
         common = torch.load(iteration_folder(out) / "common.pt", weights_only=False)
+        assert common["iteration"] == 7
+        plain = tmp_path / f"run-{flags[2].strip('-')}"  # whose name tells no step
+        shutil.copytree(tmp_path / "step_7", plain)
+        shardwright("convert", plain, out / "plain", *flags, *config)
+        common = torch.load(iteration_folder(out / "plain") / "common.pt", weights_only=False)
         assert common["iteration"] == 7
         for kind in KINDS:
             values = {f"model.{name}": tensor for name, tensor in states[kind].items()}
