@@ -107,9 +107,15 @@ void RankSession::fail(Error error) {
   wakes_.notify_all();
 }
 
-void RankSession::set_leftover(std::string path) {
+void RankSession::set_leftover(std::string path, std::string beside) {
   const std::scoped_lock lock(mutex_);
   leftover_ = std::move(path);
+  beside_leftover_ = std::move(beside);
+}
+
+std::string RankSession::leftover() const {
+  if (leftover_.empty() || beside_leftover_.empty()) return leftover_;
+  return leftover_ + translated(" and ") + beside_leftover_;
 }
 
 void RankSession::release_others() {
@@ -433,7 +439,7 @@ void RankSession::name_leftover() {
   std::string path;
   {
     const std::scoped_lock lock(mutex_);
-    if (!aborted_) path = leftover_;
+    if (!aborted_) path = leftover();
   }
   if (path.empty() || !options_.last_words) return;
   if (rank() != 1) {
@@ -441,7 +447,7 @@ void RankSession::name_leftover() {
     return;
   }
   options_.last_words(
-      {Code::kRankLost, translated("rank 0 has ended; remove {} if it is left", path), 0});
+      {Code::kRankLost, translated("rank 0 has ended; remove what is left of {}", path), 0});
 }
 
 void RankSession::withdraw() {
@@ -478,7 +484,7 @@ void RankSession::abort_now(Error error) {
   {
     const std::scoped_lock lock(mutex_);
     if (std::exchange(aborted_, true)) return;
-    if (!leftover_.empty()) error.message += translated("; remove {} if it is left", leftover_);
+    if (!leftover_.empty()) error.message += translated("; remove what is left of {}", leftover());
   }
   must_abort_ = true;
   if (options_.last_words) options_.last_words(error);

@@ -75,8 +75,9 @@ class RankSession {
   /// A flag that a signal sets: it stops all ranks, and nobody is waited for long from then on, as
   /// whoever sent it kills soon. Null: none. For any thread.
   void obey(const std::atomic<bool>* interrupted) { interrupted_ = interrupted; }
-  /// What is left on the disk if this process must end at once; empty: nothing. For any thread.
-  void set_leftover(std::string path);
+  /// What is left on the disk if this process must end at once, and what may be beside it; empty:
+  /// nothing. For any thread.
+  void set_leftover(std::string path, std::string beside = {});
   /// What is done where rank 0 is lost, before the job ends, so that rank 0 can't go on with what
   /// is left if it was only stopped. Gives what is left then, instead of what set_leftover() says;
   /// empty: nothing. It runs on a thread of its own and is waited for as long as work that still
@@ -120,6 +121,7 @@ class RankSession {
   [[nodiscard]] Status send_all();
   void tell_others(const std::string& bytes);
   void name_leftover();
+  [[nodiscard]] std::string leftover() const;  // REQUIRES: mutex_ is held
   void withdraw();
   void abort_now(Error error);
   [[nodiscard]] std::optional<Error> failure() const;
@@ -149,6 +151,7 @@ class RankSession {
   std::optional<Error> error_;
   Clock::time_point failed_at_;
   std::string leftover_;
+  std::string beside_leftover_;
   std::function<std::string()> withdraw_;
   bool aborted_ = false;
   Clock::time_point talked_;  // the last turn

@@ -171,7 +171,7 @@ TEST(RankSession, AfterASignalACallThatGoesOnIsNotWaitedForLong) {
   session.obey(nullptr);
   EXPECT_TRUE(in_time());
   EXPECT_EQ(status.error().code, Code::kCancelled);
-  EXPECT_THAT(last_words, HasSubstr("remove /out/.x.partial-1-0 if it is left"));
+  EXPECT_THAT(last_words, HasSubstr("remove what is left of /out/.x.partial-1-0"));
   EXPECT_EQ(ranks.abort_status(), 2);
 }
 
@@ -265,12 +265,12 @@ std::string last_words_where_rank_zero_hangs(const std::function<std::string()>&
 
 TEST(RankSession, WhereRankZeroHangsTheOthersNameWhatIsLeft) {
   EXPECT_THAT(last_words_where_rank_zero_hangs(),
-              HasSubstr("remove /out/.x.partial-1-0 if it is left"));
+              HasSubstr("remove what is left of /out/.x.partial-1-0"));
 }
 
 TEST(RankSession, WhereRankZeroHangsItsOutputIsTakenAway) {
   EXPECT_THAT(last_words_where_rank_zero_hangs([] { return "/out/.x.partial-2-0"; }),
-              HasSubstr("remove /out/.x.partial-2-0 if it is left"));
+              HasSubstr("remove what is left of /out/.x.partial-2-0"));
   EXPECT_THAT(last_words_where_rank_zero_hangs([] { return ""; }), Not(HasSubstr("remove")));
 }
 
@@ -281,10 +281,10 @@ TEST(RankSession, WhatTakesTheOutputAwayMayHangOrFail) {
                 end.wait();
                 return "";
               }),
-              HasSubstr("remove /out/.x.partial-1-0 if it is left"));
+              HasSubstr("remove what is left of /out/.x.partial-1-0"));
   over.set_value();
   EXPECT_THAT(last_words_where_rank_zero_hangs([]() -> std::string { throw std::bad_alloc(); }),
-              HasSubstr("remove /out/.x.partial-1-0 if it is left"));
+              HasSubstr("remove what is left of /out/.x.partial-1-0"));
 }
 
 // As where a launcher ends the ranks that are left.
@@ -318,7 +318,7 @@ TEST(RankSession, WhereRankZeroIsGoneOneOfTheOthersNamesWhatIsLeft) {
       });
   EXPECT_THAT(
       last_words,
-      testing::ElementsAre("", "rank 0 has ended; remove /out/.x.partial-1-0 if it is left", ""));
+      testing::ElementsAre("", "rank 0 has ended; remove what is left of /out/.x.partial-1-0", ""));
   EXPECT_TRUE(was_heard_out) << "the launcher would have killed rank 1 before it spoke";
 }
 

@@ -231,7 +231,7 @@ Status publish_output(const PreparedConversion& conversion, const RunOptions& op
     if (before_it_appears) SW_TRY(before_it_appears());
     return journals.take();
   };
-  return publication.commit({take, [&] { journals.put_back(); }});
+  return publication.commit({take, [&] { journals.put_back(); }, [&] { journals.drop(); }});
 }
 
 }  // namespace shardwright

@@ -16,6 +16,7 @@
 #include "convert/shared_messages.h"
 #include "convert/unfinished_work.h"
 #include "exec/execute.h"
+#include "io/partial_outputs.h"
 #include "io/withdrawal.h"
 
 namespace shardwright {
@@ -93,7 +94,7 @@ class HandedOut final : public PieceQueue {
       }
       case SharedMessage::kFolder:
         folder_ = SW_TRY(reader.text());
-        session_.set_leftover(folder_);
+        session_.set_leftover(folder_, journals_path(folder_));
         target_ = SW_TRY(reader.text());
         session_.send(0, Channel::kPieces, MessageWriter(kind_of(SharedMessage::kKnown)).take());
         break;

@@ -8,6 +8,7 @@
 #include "base/fail.h"
 #include "convert/conversion_output.h"
 #include "convert/shared_messages.h"
+#include "io/partial_outputs.h"
 
 namespace shardwright {
 namespace {
@@ -72,7 +73,7 @@ Status PieceLeader::set_output(const Publication& output, std::uint64_t piece_by
   piece_bytes_ = piece_bytes;
   const std::string& folder = output.partial_path();
   const std::string target = output.replaces() ? std::string() : output.target_path();
-  session_.set_leftover(folder);
+  session_.set_leftover(folder, journals_path(folder));
   // At once: if this rank hangs, the others name what it leaves.
   for (int rank = 1; rank < session_.size(); ++rank) {
     session_.send(rank, Channel::kPieces,

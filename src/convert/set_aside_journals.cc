@@ -13,7 +13,6 @@
 #include <new>
 #include <optional>
 
-#include "base/endian.h"
 #include "base/fail.h"
 #include "base/text.h"
 #include "convert/part_journals.h"
@@ -22,6 +21,8 @@
 #include "io/named_file.h"
 #include "io/output_place.h"
 #include "io/partial_outputs.h"
+#include "io/pending_call.h"
+#include "io/retries.h"
 
 namespace shardwright {
 namespace {
@@ -52,15 +53,30 @@ std::optional<std::uint64_t> inode_of(const std::string& path) {
   return found.st_ino;
 }
 
+// One of an earlier process of this number will do.
+Status make_folder(const std::string& folder) {
+  const PendingCall pending("a call to make this folder", folder);
+  if (::mkdir(folder.c_str(), 0777) == 0 || errno == EEXIST) return {};
+  return fail_errno(errno, folder);
+}
+
 Status write_note(const std::string& folder, const Owner& owner) {
   const std::string text = fmt::format("{}{} {}\n", kNoteHead, owner.inode, owner.name);
-  const auto directory = SW_TRY(open_local_directory(folder));
-  const auto file = SW_TRY(directory->create(kNote, text.size()));
-  SW_TRY(file->write_at(0, as_bytes(text)));
-  return file->sync();
+  const std::string path = folder + "/" + std::string(kNote);
+  const PendingCall pending("a write", path);
+  const UniqueFd file(
+      ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0666));
+  if (!file.valid()) return fail_errno(errno, path);
+  const Transfer written = transfer(text.size(), [&](std::size_t done) {
+    return ::write(file.get(), text.data() + done, text.size() - done);
+  });
+  if (written.done != text.size()) return fail_errno(written.ended ? EIO : written.os_errno, path);
+  if (::fsync(file.get()) != 0) return fail_errno(errno, path);
+  return {};
 }
 
 Status sync_folder(const std::string& folder) {
+  const PendingCall pending("a sync of this folder", folder);
   const UniqueFd opened(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (opened.valid() && ::fsync(opened.get()) == 0) return {};
   return fail_errno(errno, translated("{}: cannot make this folder durable", folder));
@@ -82,7 +98,8 @@ bool lock_now(UniqueFd& lock, const std::string& folder) {
   return lock.valid() && (::flock(lock.get(), LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK);
 }
 
-void remove_aside(const std::string& folder) noexcept {
+void remove_aside(const std::string& folder) {
+  const PendingCall pending("a removal of what is in this folder", folder);
   ::unlink((folder + "/" + std::string(kNote)).c_str());
   ::rmdir(folder.c_str());
 }
@@ -95,6 +112,7 @@ bool move_back(const std::string& aside, const std::string& partial) {
   for (const FolderEntry& entry : *entries) {
     const std::string journal = "." + entry.name;
     if (!is_journal(journal)) continue;
+    const PendingCall pending("a rename", aside);
     all &= ::rename((aside + "/" + entry.name).c_str(), (partial + "/" + journal).c_str()) == 0;
   }
   return all;
@@ -119,13 +137,15 @@ Status SetAsideJournals::take() {
   if (names_.empty()) return {};
   const auto inode = inode_of(partial);
   if (!inode) return fail_errno(errno, partial);
-  folder_ = SW_TRY(make_partial(publication_.target_path()));
+  SW_TRY(make_folder(journals_path(partial)));
+  folder_ = journals_path(partial);
   (void)lock_now(lock_, folder_);
   const Owner owner{*inode, fs::path(partial).filename().string()};
   SW_TRY(write_note(folder_, owner));
   SW_TRY(sync_folder(fs::path(folder_).parent_path().string()));
   for (const std::string& name : names_) {
     const std::string journal = partial + "/" + name;
+    const PendingCall moving("a rename", journal);
     if (::rename(journal.c_str(), (folder_ + "/" + name_aside(name)).c_str()) == 0) continue;
     if (errno != ENOENT) return fail_errno(errno, journal + translated(": cannot move"));
   }
@@ -142,9 +162,10 @@ void SetAsideJournals::put_back() noexcept {
   folder_.clear();
 }
 
-SetAsideJournals::~SetAsideJournals() {
+void SetAsideJournals::drop() noexcept {
   if (folder_.empty()) return;
   try {
+    const PendingCall pending("a removal of what is in this folder", folder_);
     for (const std::string& name : names_) {
       ::unlink((folder_ + "/" + name_aside(name)).c_str());
     }
@@ -152,6 +173,7 @@ SetAsideJournals::~SetAsideJournals() {
   } catch (const std::bad_alloc&) {
     return;  // the next run names it
   }
+  folder_.clear();
 }
 
 void return_set_aside(const std::string& output) {

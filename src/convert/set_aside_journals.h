@@ -16,8 +16,7 @@ namespace shardwright {
 class SetAsideJournals {
  public:
   explicit SetAsideJournals(Publication& publication) : publication_(publication) {}
-  /// Removes what is still set aside: the output is in its place.
-  ~SetAsideJournals();
+  ~SetAsideJournals() { drop(); }
   SetAsideJournals(const SetAsideJournals&) = delete;
   SetAsideJournals& operator=(const SetAsideJournals&) = delete;
 
@@ -26,6 +25,8 @@ class SetAsideJournals {
   /// Moves them back, the output has not appeared. What can't be moved waits for
   /// return_set_aside().
   void put_back() noexcept;
+  /// Removes them: the output is in its place.
+  void drop() noexcept;
 
  private:
   Publication& publication_;

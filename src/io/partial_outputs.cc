@@ -28,6 +28,7 @@ constexpr std::string_view kPartial = ".partial-";
 constexpr std::string_view kParts = ".parts-";
 constexpr std::size_t kIdDigits = 16;
 constexpr std::string_view kOld = "-old";
+constexpr std::string_view kJournals = "-journals";
 constexpr int kMaxPartials = 10'000;
 constexpr int kTurnTries = 200;
 constexpr long kTurnPause = 10'000'000;  // nanoseconds
@@ -77,6 +78,7 @@ std::optional<PartialName> parse_parts_name(std::string_view name) {
 }
 
 std::optional<PartialName> parse_name(std::string_view name) {
+  if (name.starts_with('.') && name.ends_with(kJournals)) name.remove_suffix(kJournals.size());
   auto found = parse_partial_name(name);
   return found ? found : parse_parts_name(name);
 }
@@ -135,6 +137,10 @@ std::string partial_path(const std::string& target, int number) {
 }
 
 std::string aside_path(const std::string& partial) { return fmt::format("{}{}", partial, kOld); }
+
+std::string journals_path(const std::string& partial) {
+  return fmt::format("{}{}", partial, kJournals);
+}
 
 Result<std::string> make_partial(const std::string& target) {
   for (int number = 0; number < kMaxPartials; ++number) {

@@ -37,6 +37,9 @@ struct PartialOutput {
 /// The path of this process's hidden folder of that number for `target` (absolute).
 [[nodiscard]] std::string partial_path(const std::string& target, int number);
 
+/// Where the journals of an unfinished output wait while it is moved into its place.
+[[nodiscard]] std::string journals_path(const std::string& partial);
+
 /// Makes a hidden folder for `target` (absolute), the first of this process's that is free. Errors:
 /// kPermission, kDiskFull, kIo; kTargetExists where there are too many.
 [[nodiscard]] Result<std::string> make_partial(const std::string& target);

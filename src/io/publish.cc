@@ -370,6 +370,7 @@ Status Publication::commit_once(const LastStep& last) {
     (void)calls_->sync_folder(parent);
     return status;
   }
+  if (failed == 0 && last.done) last.done();
   // The old folder is removed only when the new one is sure to stay.
   const std::string& old = replace_ == Replace::kEntries ? partial_ : placed.replaced();
   if (failed == 0 && !old.empty()) remove_or_report(old);

@@ -67,11 +67,12 @@ struct PublishOptions {
 };
 
 /// What is done to the hidden folder when all in it is durable, directly before it is moved into
-/// its place, and how it is undone where it does not appear then or is taken back. Either may be
-/// null.
+/// its place, how it is undone where it does not appear then or is taken back, and what is done
+/// once it is sure to stay, before what it replaced is removed. Each may be null.
 struct LastStep {
   std::function<Status()> act;
   std::function<void()> undo;
+  std::function<void()> done = {};
 };
 
 /// An output folder that appears whole or not at all. It is built in a hidden folder beside the

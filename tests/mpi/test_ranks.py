@@ -387,7 +387,7 @@ class Faults(Ranks):
             ended = self.end_with(rank, at, kind)
             self.assertGreaterEqual(len(ended.left), leaves, ended.messages)
             for left in ended.left:
-                self.assertIn(f"remove {left} if it is left", ended.messages, ended.case)
+                self.assertRegex(ended.messages, rf"remove what is left of .*{re.escape(str(left))}\b", ended.case)
 
         self.at_once(
             check,
@@ -420,7 +420,7 @@ class Faults(Ranks):
             if rank > 0:
                 self.assertEqual(ended.left, [], ended.messages)
             elif at is not self.PLAN:
-                self.assertRegex(ended.messages, r"remove \S+\.partial-\S+ if it is left")
+                self.assertRegex(ended.messages, r"remove what is left of \S+\.partial-\S+")
                 # Rank 0 wakes up when the job is ended, and finds it no more
                 # where all have begun.
                 if at in (self.COMMIT, self.COMMITTED):
@@ -459,7 +459,7 @@ class Faults(Ranks):
         ranks.run_alone("verify", out)
         self.assertLess(ended.since_fault, RANK_TIMEOUT + SECONDS_TO_END)
         for left in self.place.glob(f".{out.name}.partial-*"):
-            self.assertIn(f"remove {left} if it is left", ended.messages)
+            self.assertRegex(ended.messages, rf"remove what is left of .*{re.escape(str(left))}\b")
         return ended
 
     def test_a_rank_that_hangs_when_it_has_replaced(self):
