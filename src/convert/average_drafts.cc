@@ -197,8 +197,8 @@ class Averaging {
                         const std::string& other) {
     return fail(
         Code::kUnmatchedSource,
-        "{}: tensor {} is missing, which {} has; only checkpoints of one model are averaged (what "
-        "a model computes, or has twice, --to torch_dist leaves out)",
+        "{}: tensor {} is missing, which {} has; only checkpoints of one model are averaged "
+        "(--exclude leaves out what one of them lacks)",
         path, printable(tensor), other);
   }
 

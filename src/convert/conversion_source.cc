@@ -2,6 +2,7 @@
 #include "convert/conversion_source.h"
 
 #include <algorithm>
+#include <array>
 #include <iterator>
 
 #include "base/fail.h"
@@ -35,7 +36,8 @@ namespace {
 
 class Opening {
  public:
-  Opening(ConvertRequest& request, Notes& notes) : request_(request), notes_(notes) {}
+  Opening(ConvertRequest& request, bool is_only, Notes& notes)
+      : request_(request), is_only_(is_only), notes_(notes) {}
 
   Result<ConversionSource> run() {
     source_.checkpoint = SW_TRY(open_checkpoint(request_.input, FormatChoice{request_.as}));
@@ -49,6 +51,7 @@ class Opening {
     SW_TRY(leave_states_of_hf());
     SW_TRY(check_prediction_source(request_, checkpoint().location.traits.is_hf_model));
     SW_TRY(read_optimizer());
+    if (is_only_) SW_TRY(check_patterns(std::array{&checkpoint().catalog}, request_));
     source_.wanted = SW_TRY(select_entries(checkpoint().catalog, request_, notes_));
     if (source_.wanted.tensors.empty()) {
       const std::string alone = note_on_states_alone(checkpoint());
@@ -289,6 +292,7 @@ class Opening {
   }
 
   ConvertRequest& request_;
+  bool is_only_;
   Notes& notes_;
   ConversionSource source_;
 };
@@ -301,8 +305,8 @@ bool keeps_names(const ConvertRequest& request) {
 
 bool is_from_hf(const Checkpoint& checkpoint) { return checkpoint.location.traits.is_hf_model; }
 
-Result<ConversionSource> open_source(ConvertRequest& request, Notes& notes) {
-  return Opening(request, notes).run();
+Result<ConversionSource> open_source(ConvertRequest& request, bool is_only, Notes& notes) {
+  return Opening(request, is_only, notes).run();
 }
 
 }  // namespace shardwright

@@ -33,7 +33,8 @@ struct ConversionSource {
 /// Opens the source of a conversion, selects what of it is wanted and undoes what only its format
 /// does: names of MIMO's components, files and buckets of optimizer states, pieces of
 /// Megatron-FSDP. `request.optimizer` is settled for MIMO sources. Errors: those of opening and of
-/// each step.
-[[nodiscard]] Result<ConversionSource> open_source(ConvertRequest& request, Notes& notes);
+/// each step, and those of check_patterns where this is the only source.
+[[nodiscard]] Result<ConversionSource> open_source(ConvertRequest& request, bool is_only,
+                                                   Notes& notes);
 
 }  // namespace shardwright

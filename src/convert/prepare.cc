@@ -56,9 +56,9 @@ Status check_form(const Drafting& drafting) {
               drafting.traits().name);
 }
 
-Status take_source(Drafting& drafting) {
+Status take_source(Drafting& drafting, bool is_only) {
   PreparedConversion& result = drafting.result;
-  ConversionSource source = SW_TRY(open_source(result.request, result.notes));
+  ConversionSource source = SW_TRY(open_source(result.request, is_only, result.notes));
   result.source = std::move(source.checkpoint);
   result.checks_master_weights = source.checks_master_weights;
   result.master_weight_bytes = source.master_weight_bytes;
@@ -149,7 +149,7 @@ Status finish_drafts(Drafting& drafting) {
 }
 
 // What is only read, or compared with a model that is, is not held against its family.
-enum class Purpose : std::uint8_t { kConversion, kReading };
+enum class Purpose : std::uint8_t { kConversion, kReading, kAveraging };
 
 Result<Drafting> draft(const ConvertRequest& request, Purpose purpose);
 
@@ -158,7 +158,7 @@ Status draft_average(Drafting& drafting) {
   if (drafting.request().averaged.empty()) return {};
   begin_average(drafting);
   for (const std::string& path : drafting.request().averaged) {
-    Result<Drafting> other = draft(request_for_averaged(drafting, path), Purpose::kReading);
+    Result<Drafting> other = draft(request_for_averaged(drafting, path), Purpose::kAveraging);
     if (!other) {
       const bool is_named = other.error().message.find(path) != std::string::npos;
       if (is_named) return std::unexpected(std::move(other).error());
@@ -167,7 +167,12 @@ Status draft_average(Drafting& drafting) {
     SW_TRY(add_to_average(*std::move(other), drafting));
     SW_TRY(check_one_model(drafting, path, drafting.result.averaged.back().checkpoint));
   }
-  return {};
+  // What one of them lacks, a pattern for it may leave out of the others.
+  std::vector<const Catalog*> all = {&drafting.source().catalog};
+  for (const AveragedSource& averaged : drafting.result.averaged) {
+    all.push_back(&averaged.checkpoint.catalog);
+  }
+  return check_patterns(all, drafting.request());
 }
 
 Result<Drafting> draft(const ConvertRequest& request, Purpose purpose) {
@@ -179,7 +184,7 @@ Result<Drafting> draft(const ConvertRequest& request, Purpose purpose) {
   SW_TRY(check_form(drafting));
   SW_TRY(check_upcycling(request, drafting.traits()));
   SW_TRY(find_layout(drafting));
-  SW_TRY(take_source(drafting));
+  SW_TRY(take_source(drafting, request.averaged.empty() && purpose != Purpose::kAveraging));
   if (purpose == Purpose::kConversion) {
     SW_TRY(check_copied_model(drafting));
     SW_TRY(tell_lacking_tensors(drafting));

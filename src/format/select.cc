@@ -63,12 +63,19 @@ bool keeps_optimizer(const ConvertRequest& request) {
   return traits_of(request.format).keeps_optimizer;
 }
 
+Status check_patterns(std::span<const Catalog* const> catalogs, const ConvertRequest& request) {
+  std::vector<std::string_view> names;
+  for (const Catalog* catalog : catalogs) {
+    const std::vector<std::string_view> own = names_in(*catalog);
+    names.insert(names.end(), own.begin(), own.end());
+  }
+  SW_TRY(check_globs("--include", request.include, names));
+  return check_globs("--exclude", request.exclude, names);
+}
+
 Result<Catalog> select_entries(const Catalog& catalog, const ConvertRequest& request,
                                std::vector<std::string>& notes) {
   SW_TRY(check_something_stored(catalog, request.input));
-  const std::vector<std::string_view> names = names_in(catalog);
-  SW_TRY(check_globs("--include", request.include, names));
-  SW_TRY(check_globs("--exclude", request.exclude, names));
   const bool keep_optimizer = keeps_optimizer(request);
   if (keep_optimizer && !traits_of(request.format).holds_optimizer) {
     return fail(Code::kUsage, "--optimizer keep: a Hugging Face checkpoint has no optimizer state");

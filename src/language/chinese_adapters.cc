@@ -163,10 +163,9 @@ std::span<const Sentence> chinese_of_adapters() {
       {"{}: what it says of itself differs in {}; that of {} is kept",
        "{}: 其自身描述在 {} 上有差异；保留 {} 的描述"},
       {"{}: tensor {} is missing, which {} has; only checkpoints of one model are averaged "
-       "(what a model computes, or has twice, --to torch_dist leaves out)",
-       "{}: 缺少张量 {}，而 {} "
-       "中有；只能平均同一模型的检查点（模型自行计算的或重复存储的张量，--to torch_dist "
-       "会去掉）"},
+       "(--exclude leaves out what one of them lacks)",
+       "{}: 缺少张量 {}，而 {} 中有；只能平均同一模型的检查点（--exclude "
+       "可去掉其中之一缺少的张量）"},
       {"{}: tensor {}: found shape {}, expected {}, which {} has",
        "{0}: 张量 {1}: 形状为 {2}，应为 {3}，即 {4} 中的形状"},
       {"{}: tensor {}: found {}, expected {}, which {} has; --dtype says which type is written",

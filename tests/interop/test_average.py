@@ -246,3 +246,18 @@ def test_from_python(three, tmp_path):
     )
     plan = package.average(three, tmp_path / "dry", to="torch_dist", tp=2, dry_run=True)
     assert plan.target["format"] == "torch_dist" and not (tmp_path / "dry").exists()
+
+
+def test_what_one_lacks_can_be_left_out_of_the_other(three, tmp_path, shardwright):
+    shutil.copytree(three[1], tmp_path / "more")
+    put(tmp_path / "more", {**tensors_of(three[1]), "model.rotary.inv_freq": torch.ones(4)})
+    pair = ("average", three[0], tmp_path / "more", tmp_path / "mean")
+    done = shardwright(*pair, expect=2)
+    assert "tensor model.rotary.inv_freq is missing" in done.stderr and "--exclude" in done.stderr
+    assert not (tmp_path / "mean").exists()
+    alike = ("average", *three[:2], tmp_path / "mean")
+    done = shardwright(*alike, "--exclude", "model.rotary.*", expect=2)
+    assert "'model.rotary.*': matches no tensor" in done.stderr
+    shardwright(*pair, "--exclude", "model.rotary.*")
+    expected = average([tensors_of(model) for model in three[:2]], [0.5, 0.5])
+    assert_same(tensors_of(tmp_path / "mean"), expected)
