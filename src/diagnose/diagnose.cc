@@ -173,9 +173,11 @@ Result<Diagnosis> diagnose_as(const Directory& directory, const DiagnoseRequest&
   if (!survey.data.empty()) path += "/" + survey.data;
   Diagnosis diagnosis = SW_TRY(of_folder(directory, detection, survey, path, request));
   diagnosis.path = path;
-  if (!detection.candidates.empty() && !diagnosis.has_errors()) {
-    const std::string as(detection.candidates.front().format->name());
-    add_impossible_sizes(path, as, request.believed, diagnosis);
+  // Of ranks' files, which may be thousands, all would have to be read.
+  const SourceFormat* const format =
+      detection.candidates.empty() ? nullptr : detection.candidates.front().format;
+  if (format != nullptr && !format->traits().is_of_ranks && !diagnosis.has_errors()) {
+    add_impossible_sizes(path, std::string(format->name()), request.believed, diagnosis);
   }
   add_others(detection, root, diagnosis);
   add_way(detection, survey, request, diagnosis);

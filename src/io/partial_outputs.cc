@@ -214,6 +214,7 @@ Result<std::optional<PartialOutput>> rival_of(const std::string& target, const B
   for (const FolderEntry& entry : *entries) {
     const auto name = parse_name(entry.name);
     if (!name || !name->is_hidden || name->is_old || name->target != wanted.filename()) continue;
+    if (entry.name.ends_with(kJournals)) continue;  // whose run has the folder that it is beside
     const std::string path = (wanted.parent_path() / entry.name).string();
     if (path == own) continue;
     const UniqueFd folder = open_for_lock(path);
