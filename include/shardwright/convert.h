@@ -130,8 +130,7 @@ struct ConvertRequest : FamilyChoice, SourceOptions {
   /// Rows that the vocabulary gets; new ones are the mean of those that it has.
   std::optional<std::int64_t> extend_vocab;
   std::optional<Upcycling> upcycle;  ///< of a Megatron target
-  /// Writes `shardwright-digests.jsonl`: digests of each tensor, its pieces and the rest of each
-  /// file, for verify.
+  /// Writes `shardwright-digests.jsonl` for verify: digests of tensors, pieces and files' rests.
   bool digests = false;
   /// Writes `integrity.json`: the SHA-256 of each file, for verify and for Megatron.
   bool sha256 = false;
@@ -155,8 +154,7 @@ struct RenamedTensor {
   std::string target;
 };
 
-/// Chunks that claim a place which another chunk claims too, and the bytes that comparing them
-/// reads.
+/// Chunks in a place that another chunk claims too, and the bytes that comparing them reads.
 struct ReplicaCost {
   std::uint64_t chunks = 0;
   std::uint64_t bytes = 0;
@@ -198,8 +196,9 @@ struct PreparedConversion {
 };
 
 /// detect → catalog → plan → check. Reads headers, and bytes only of tensors that may be a copy of
-/// another (tied embeddings), a constant, or a norm that loses bits where Megatron shifts it; a
-/// note says what came of it. Compressed items are decoded into a temporary file.
+/// another (tied embeddings), a constant, or a norm that loses bits where Megatron shifts it, and
+/// of the first elements of some master weights; notes say what came of it. Compressed items are
+/// decoded into a temporary file.
 [[nodiscard]] Result<PreparedConversion> prepare_conversion(const ConvertRequest& request);
 
 struct ConvertProgress {
@@ -215,8 +214,7 @@ enum class RunPhase : std::uint8_t { kPlan, kCompare, kRead, kCopy, kPublish };
 struct RunOptions {
   std::function<void(const ConvertProgress&)> on_progress;
   const std::atomic<bool>* cancelled = nullptr;  ///< set by a signal handler to stop
-  /// Called when a phase begins, with the bytes that it will read, 0 where that is not known; may
-  /// be empty.
+  /// Called when a phase begins, with the bytes that it will read; 0: not known. May be empty.
   std::function<void(RunPhase, std::uint64_t)> on_phase;
   /// Other processes that do a part of what is only read; the library's own. Null: none.
   JobSharing* sharing = nullptr;

@@ -169,8 +169,9 @@ constexpr std::array<CommandHelp, kCommandCount> kHelps = {{
         .usage = "DIR",
         .details =
             "An output is made in a hidden folder beside its place, .NAME.partial-PID-N, and "
-            "a run that is killed leaves it. Only such names are touched; what a run may "
-            "still write stays, and so does the only copy of what was to be replaced. In a bucket "
+            "a run that is killed leaves it, and may leave its journals in one beside it, "
+            ".NAME.partial-PID-N-journals. Only such names are touched; what a run may still write "
+            "stays, and so does the only copy of what was to be replaced. In a bucket "
             "nobody can tell whether a run is at an upload: --remove aborts all below DIR.",
     },
     {

@@ -143,6 +143,8 @@ Result<std::set<std::string, std::less<>>> names_in_own_dtype(const Drafting& dr
 
 // A dtype that would round them is not for those.
 Status restore_own_dtypes(Drafting& drafting) {
+  const DType wanted = drafting.request().dtype.value_or(DType::kF32);
+  if (wanted == DType::kF32 || wanted == DType::kF64) return {};
   const auto own = SW_TRY(names_in_own_dtype(drafting));
   std::vector<std::string> kept;
   for (DraftTensor& tensor : drafting.parts.tensors) {
@@ -169,13 +171,10 @@ std::set<std::string, std::less<>> changed_by_adapter(const Drafting& drafting) 
   return changed;
 }
 
-bool is_narrow(DType dtype) { return dtype != DType::kF32 && dtype != DType::kF64; }
-
 }  // namespace
 
 Status keep_own_dtypes(Drafting& drafting) {
-  const std::optional<DType>& dtype = drafting.request().dtype;
-  if (!dtype || !drafting.is_from_hf()) return {};
+  if (!drafting.request().dtype || !drafting.is_from_hf()) return {};
   const Checkpoint& source = drafting.source();
   const auto model = model_tensors(source.catalog, source.hf_config, source.files.get());
   const bool is_quantised =
@@ -187,7 +186,7 @@ Status keep_own_dtypes(Drafting& drafting) {
         "would round the scales; leave it out, or take --to hf, which multiplies them out",
         drafting.request().input, drafting.traits().name);
   }
-  return is_narrow(*dtype) ? restore_own_dtypes(drafting) : Status();
+  return restore_own_dtypes(drafting);
 }
 
 // As it is, scales included; another dtype is another model, in which nothing is quantised.
@@ -223,7 +222,7 @@ Status draft_hf_as_hf(Drafting& drafting) {
   declare_quantised(model, dtype, catalog, result.plan.quantised, result.notes);
   parts.tensors = draft_identity(catalog, {request.dtype, LayerKeys::kAutomatic});
   keep_model_tensors(model, dtype, parts.tensors);
-  if (request.dtype && is_narrow(dtype)) SW_TRY(restore_own_dtypes(drafting));
+  SW_TRY(restore_own_dtypes(drafting));
   if (!is_quantised) {
     SW_TRY(extend_vocabulary_of_hf(drafting));
     return add_hf_documents(request, drafting.source(), nullptr, {}, parts, result.notes);

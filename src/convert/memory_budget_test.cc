@@ -36,6 +36,12 @@ Plan plan_of(std::size_t tensors) {
   return plan;
 }
 
+// The same, and each thread needs a matrix for it.
+Plan quantising(Plan plan) {
+  plan.tensors[7].quantising = std::make_shared<const Quantising>();
+  return plan;
+}
+
 TEST(MemoryBudget, GrowsWithThePlan) {
   const ConvertRequest request;
   const auto small = budget_of(request, {}, plan_of(10)).value();
@@ -99,10 +105,9 @@ TEST(MemoryBudget, RefusesWhatWasAskedForOnly) {
 TEST(MemoryBudget, HasAMatrixForEachThreadThatQuantises) {
   ConvertRequest request;
   request.threads = 5;
-  Plan plan = plan_of(10);
-  const std::uint64_t without = budget_of(request, {}, plan).value().held_bytes;
-  plan.tensors[7].quantising = std::make_shared<const Quantising>();
-  const std::uint64_t more = budget_of(request, {}, plan).value().held_bytes - without;
+  const std::uint64_t without = budget_of(request, {}, plan_of(10)).value().held_bytes;
+  const std::uint64_t with = budget_of(request, {}, quantising(plan_of(10))).value().held_bytes;
+  const std::uint64_t more = with - without;
   EXPECT_GE(more, 5 * kMostMatrixBytes);
   EXPECT_LT(more, 6 * kMostMatrixBytes);
 }
@@ -110,9 +115,8 @@ TEST(MemoryBudget, HasAMatrixForEachThreadThatQuantises) {
 TEST(MemoryBudget, TakesFewerThreadsWhereEachNeedsMuch) {
   ConvertRequest request;
   request.threads = 16;
-  Plan plan = plan_of(10);
-  const std::uint64_t held = budget_of(request, {}, plan).value().held_bytes;
-  plan.tensors[7].quantising = std::make_shared<const Quantising>();
+  const std::uint64_t held = budget_of(request, {}, plan_of(10)).value().held_bytes;
+  const Plan plan = quantising(plan_of(10));
   request.max_memory_bytes = held + 20 * kMiB;
   const auto budget = budget_of(request, {}, plan);
   ASSERT_TRUE(budget) << budget.error().text();

@@ -29,6 +29,7 @@ constexpr std::string_view kParts = ".parts-";
 constexpr std::size_t kIdDigits = 16;
 constexpr std::string_view kOld = "-old";
 constexpr std::string_view kJournals = "-journals";
+// A run makes few publications; more taken numbers than this mean that something is wrong.
 constexpr int kMaxPartials = 10'000;
 constexpr int kTurnTries = 200;
 constexpr long kTurnPause = 10'000'000;  // nanoseconds
@@ -77,6 +78,7 @@ std::optional<PartialName> parse_parts_name(std::string_view name) {
   return found;
 }
 
+// Journals that wait beside such a folder are of its target and of its process.
 std::optional<PartialName> parse_name(std::string_view name) {
   if (name.starts_with('.') && name.ends_with(kJournals)) name.remove_suffix(kJournals.size());
   auto found = parse_partial_name(name);

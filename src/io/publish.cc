@@ -30,8 +30,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// A run makes few publications; more taken numbers than this mean that something is wrong.
-
 Status check_parent(const fs::path& parent) {
   std::error_code error;
   if (!fs::is_directory(parent, error)) {

@@ -89,7 +89,6 @@ struct CopyRule {
   std::string inner;  ///< a second loop variable of the names, inside that of `hf`; empty: none
 };
 
-/// Where a size comes from, in the words of config.json and of Megatron's arguments.
 /// Sizes of models that config.json only names (`openai/clip-vit-large-patch14-336`): by the last
 /// part of such a path.
 struct NamedSizes {
@@ -104,6 +103,7 @@ struct SizeShown {
   int axis = 0;
 };
 
+/// Where a size comes from, in the words of config.json and of Megatron's arguments.
 struct SizeRule {
   std::string name;
   std::vector<std::string> hf;      ///< the first is the one that is written
@@ -215,8 +215,7 @@ struct Mapping {
   /// How the names of tensors end, on either side, that have an entry for each token which nobody
   /// can make up for a new one, or not where new rows go.
   std::vector<std::string> token_tables;
-  /// How the names of tensors of the Hugging Face model end that its code computes with in float32,
-  /// whatever its weights are.
+  /// How names of Hugging Face's tensors end that its code computes with in float32 in any case.
   std::vector<std::string> float32_names;
   /// The object of config.json that has the language model's keys; empty: the top level. Paths of
   /// `sizes` and `config` begin with it already.

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "state/state_document.h"
 
-#include <algorithm>
 #include <utility>
 
 #include "base/fail.h"
@@ -43,13 +42,8 @@ Result<StateDocument> StateDocument::read(const std::string& common_state) {
 }
 
 pickle::Value StateDocument::add_tensor(DType dtype, const Dims& shape, std::string bytes) {
-  std::size_t number = added_.size();
-  while (torch_.record(fmt::format("data/{}", number)) != nullptr) ++number;
-  const auto is_taken = [&](const std::string& key) {
-    return std::ranges::find(added_, key, &TorchStorage::key) != added_.end();
-  };
-  while (is_taken(std::to_string(number))) ++number;
-  added_.push_back({std::to_string(number), std::move(bytes)});
+  while (torch_.record(fmt::format("data/{}", next_storage_)) != nullptr) ++next_storage_;
+  added_.push_back({std::to_string(next_storage_++), std::move(bytes)});
   return make_torch_tensor(document_, dtype, shape, added_.back().key);
 }
 

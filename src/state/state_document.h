@@ -33,6 +33,7 @@ class StateDocument {
   TorchArchive torch_;
   pickle::Document document_;
   std::vector<TorchStorage> added_;
+  std::size_t next_storage_ = 0;  // a number that no storage has, or one below such
   std::uint32_t dict_ = 0;
 };
 
