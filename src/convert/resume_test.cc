@@ -375,6 +375,30 @@ TEST(Journal, IsThereAgainWhereNothingAppeared) {
   }
 }
 
+// Memory runs out in the place of a rename.
+class OutOfMemoryAtRename final : public PublishCalls {
+ public:
+  int rename(const std::string&, const std::string&) override { throw std::bad_alloc(); }
+};
+
+TEST(Journal, IsThereAgainWhereMemoryRanOut) {
+  const TemporaryFolder place;
+  PublishOptions options;
+  options.target = place / "out";
+  options.keeps_unfinished = true;
+  auto publication = Publication::begin(options, std::make_shared<OutOfMemoryAtRename>()).value();
+  const std::string journal = publication->partial_path() + "/" + std::string(kJournalName);
+  std::ofstream(journal) << "of this";
+  const auto commit = [&] {
+    SetAsideJournals journals(*publication);
+    (void)publication->commit({[&] { return journals.take(); }, [] {}});
+  };
+  EXPECT_THROW(commit(), std::bad_alloc);
+  std::ifstream in(journal);
+  EXPECT_EQ(std::string((std::istreambuf_iterator<char>(in)), {}), "of this");
+  EXPECT_EQ(std::distance(fs::directory_iterator(place.path()), {}), 1) << "nothing lies aside";
+}
+
 // Ends the process in the place of a rename.
 class EndsAtRename final : public PublishCalls {
  public:

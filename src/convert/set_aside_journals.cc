@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
+#include <exception>
 #include <filesystem>
 #include <new>
 #include <optional>
@@ -129,6 +130,11 @@ void give_name_back(const std::string& partial, const std::string& name,
 
 }  // namespace
 
+SetAsideJournals::~SetAsideJournals() {
+  if (std::uncaught_exceptions() > 0) put_back();
+  drop();
+}
+
 Status SetAsideJournals::take() {
   const std::string& partial = publication_.partial_path();
   for (const DirectoryEntry& entry : SW_TRY(publication_.directory().list(""))) {
@@ -137,10 +143,11 @@ Status SetAsideJournals::take() {
   if (names_.empty()) return {};
   const auto inode = inode_of(partial);
   if (!inode) return fail_errno(errno, partial);
+  inode_ = *inode;
   SW_TRY(make_folder(journals_path(partial)));
   folder_ = journals_path(partial);
   (void)lock_now(lock_, folder_);
-  const Owner owner{*inode, fs::path(partial).filename().string()};
+  const Owner owner{inode_, fs::path(partial).filename().string()};
   SW_TRY(write_note(folder_, owner));
   SW_TRY(sync_folder(fs::path(folder_).parent_path().string()));
   for (const std::string& name : names_) {
@@ -155,7 +162,9 @@ Status SetAsideJournals::take() {
 void SetAsideJournals::put_back() noexcept {
   if (folder_.empty()) return;
   try {
-    if (move_back(folder_, publication_.partial_path())) remove_aside(folder_);
+    // Once the output is in its place, what it replaced may have that name.
+    const std::string& partial = publication_.partial_path();
+    if (inode_of(partial) == inode_ && move_back(folder_, partial)) remove_aside(folder_);
   } catch (const std::bad_alloc&) {
     return;  // what is set aside stays, for whoever goes on
   }

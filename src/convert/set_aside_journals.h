@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -16,7 +17,8 @@ namespace shardwright {
 class SetAsideJournals {
  public:
   explicit SetAsideJournals(Publication& publication) : publication_(publication) {}
-  ~SetAsideJournals() { drop(); }
+  /// Drops them, or puts them back where an exception passes: memory ran out on the way.
+  ~SetAsideJournals();
   SetAsideJournals(const SetAsideJournals&) = delete;
   SetAsideJournals& operator=(const SetAsideJournals&) = delete;
 
@@ -31,6 +33,7 @@ class SetAsideJournals {
  private:
   Publication& publication_;
   std::string folder_;              // empty: nothing is set aside
+  std::uint64_t inode_ = 0;         // of the hidden folder that they are of
   UniqueFd lock_;                   // tells others that this process is at it
   std::vector<std::string> names_;  // of journals
 };
