@@ -399,6 +399,27 @@ TEST(Journal, IsThereAgainWhereMemoryRanOut) {
   EXPECT_EQ(std::distance(fs::directory_iterator(place.path()), {}), 1) << "nothing lies aside";
 }
 
+// What was replaced has the hidden folder's name then, and is no unfinished work.
+TEST(Journal, IsNotPutIntoWhatWasReplaced) {
+  const TemporaryFolder place;
+  PublishOptions options;
+  options.target = place / "out";
+  fs::create_directory(options.target);
+  std::ofstream(options.target + "/old") << "x";
+  options.may_replace = [](const std::string&) { return Replace::kWhole; };
+  options.may_stay = []() -> Status { throw std::bad_alloc(); };
+  auto publication = Publication::begin(options).value();
+  const std::string hidden = publication->partial_path();
+  std::ofstream(hidden + "/" + std::string(kJournalName)) << "of this";
+  const auto commit = [&] {
+    SetAsideJournals journals(*publication);
+    (void)publication->commit({[&] { return journals.take(); }, [] {}});
+  };
+  EXPECT_THROW(commit(), std::bad_alloc);
+  EXPECT_TRUE(fs::exists(hidden + "/old"));
+  EXPECT_FALSE(fs::exists(hidden + "/" + std::string(kJournalName)));
+}
+
 // Ends the process in the place of a rename.
 class EndsAtRename final : public PublishCalls {
  public:
