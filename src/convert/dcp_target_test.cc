@@ -17,7 +17,9 @@
 namespace shardwright {
 namespace {
 
+using testing::Contains;
 using testing::HasSubstr;
+using testing::Not;
 
 namespace fs = std::filesystem;
 
@@ -148,6 +150,23 @@ TEST(MliteShards, NeedNotBeEven) {
     ASSERT_TRUE(again) << shards << ": " << again.error().text();
     EXPECT_EQ(difference(read_all_tensors(out + "-again").value(), truth), "") << shards;
   }
+}
+
+TEST(DcpTarget, SaysWhichChoicesChangeNothing) {
+  const TemporaryFolder folder;
+  ConvertRequest request =
+      dcp_request(saved_by_mlite("mlite_sound"), folder / "out", "safetensors", 1);
+  const auto told = [&](const ConvertRequest& one) {
+    const auto prepared = prepare_conversion(one);
+    EXPECT_TRUE(prepared) << prepared.error().text();
+    return prepared ? prepared->notes : std::vector<std::string>();
+  };
+  EXPECT_THAT(told(request), Not(Contains(HasSubstr("no use is made"))));
+  request.family = "qwen3";
+  request.hf_config_dir = folder / "";
+  EXPECT_THAT(told(request),
+              Contains("no use is made of --family, --hf-config: --to safetensors keeps the names "
+                       "that are stored"));
 }
 
 // What MLite's ranks keep to themselves, beside a golden checkpoint.

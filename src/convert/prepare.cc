@@ -78,6 +78,21 @@ void count_replicas(Drafting& drafting) {
   result.replicas = {replicas.compared, replicas.bytes};
 }
 
+// Where names stay as they are. What is done to values may need a family all the same.
+void tell_unused_choice(Drafting& drafting) {
+  const ConvertRequest& choice = drafting.request();
+  const bool is_used =
+      !drafting.mappings.empty() || !choice.adapter.empty() || !choice.averaged.empty();
+  if (is_used) return;
+  std::vector<std::string_view> flags;
+  if (!choice.family.empty()) flags.emplace_back("--family");
+  if (!choice.hf_config_dir.empty()) flags.emplace_back("--hf-config");
+  if (!choice.map_files.empty()) flags.emplace_back("--map");
+  if (flags.empty()) return;
+  drafting.tell(translated("no use is made of {}: --to {} keeps the names that are stored",
+                           fmt::join(flags, ", "), drafting.traits().name));
+}
+
 Status make_drafts(Drafting& drafting) {
   const bool keeps_names = drafting.traits().names == TargetNames::kStored;
   if (is_peft(drafting.source()) && !keeps_names) return draft_peft_as_megatron(drafting);
@@ -91,7 +106,9 @@ Status make_drafts(Drafting& drafting) {
     case TargetNames::kStored:
       SW_TRY(draft_stored(drafting.request(), drafting.source(), drafting.catalog, drafting.parts,
                           drafting.result.notes));
-      return keep_own_dtypes(drafting);
+      SW_TRY(keep_own_dtypes(drafting));
+      tell_unused_choice(drafting);
+      return {};
     case TargetNames::kHf:
       return drafting.is_from_hf() ? draft_hf_as_hf(drafting) : draft_megatron_as_hf(drafting);
     case TargetNames::kMegatron:

@@ -178,6 +178,8 @@ std::span<const Sentence> chinese_of_convert() {
       {"{}: --adapter-names is about an adapter in PEFT's files, and this is a {} checkpoint; "
        "leave it out",
        "{}: --adapter-names 用于 PEFT 文件中的 adapter，而这是 {} 检查点；请去掉它"},
+      {"no use is made of {}: --to {} keeps the names that are stored",
+       "{} 没有用到：--to {} 保留已存储的名称"},
       {"; what is written loads with such a size only", "；写出的内容只能以这样的大小加载"},
       {"{} and {} more are left out: the target has no place for them",
        "{} 以及另外 {} 个不写出：目标没有存放它们的位置"},

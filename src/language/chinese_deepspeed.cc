@@ -78,6 +78,14 @@ std::span<const Sentence> chinese_of_deepspeed() {
        "{}: 张量 {} 不属于这种模型的任何层；只有 Megatron-DeepSpeed 的类 GPT 模型能这样读取"},
       {"{}: found no file of layer {} between it and layer {}; copy it too",
        "{0}: 它与层 {2} 之间缺少层 {1} 的文件；请把它也拷贝过来"},
+      {"found the layers' files {} behind the embedding's and the final norm's {} behind theirs, "
+       "as if "
+       "the first or the last layer's were missing; copy it too, or mp_rank_00_model_states.pt, "
+       "whose "
+       "arguments say how many there are",
+       "层文件的编号比 embedding 大 {}，而最终 norm 的编号比层大 "
+       "{}，好像缺少第一层或最后一层的文件；请"
+       "把它也复制过来，或复制 mp_rank_00_model_states.pt，其中的参数说明共有多少层"},
       {"found files of {} transformer layers, expected {} as the run had; copy the missing ones "
        "too",
        "有 {} 个 transformer 层的文件，训练时应为 {} 层；请把缺少的也拷贝过来"},
@@ -194,6 +202,7 @@ std::span<const Sentence> chinese_of_deepspeed() {
        "{}: 其中有 {}，而 {} 中也有；这些文件来自两次保存"},
       {"found no layer_NN-model_TT file with {}; copy it too",
        "没有含{}的 layer_NN-model_TT 文件；请把它也拷贝过来"},
+      {"a transformer layer", "transformer 层"},
       {"the embedding", "词嵌入"},
       {"the final norm", "最后的归一化层"},
       {"the output layer", "输出层"},

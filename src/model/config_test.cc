@@ -515,6 +515,12 @@ TEST(FindFamily, ListsWhatItKnows) {
   ASSERT_FALSE(misspelt);
   EXPECT_EQ(misspelt.error().code, Code::kNoFamily);
   EXPECT_THAT(misspelt.error().message, HasSubstr("did you mean llama?"));
+  const auto by_class = find_family(shipped_mappings(), "Qwen3ForCausalLM");
+  ASSERT_FALSE(by_class);
+  EXPECT_THAT(by_class.error().message, HasSubstr("did you mean qwen3?"));
+  const auto by_several = find_family(shipped_mappings(), "AyaVisionForConditionalGeneration");
+  ASSERT_FALSE(by_several);
+  EXPECT_THAT(by_several.error().message, HasSubstr("did you mean aya_vision, aya_vision_cohere?"));
 }
 
 TEST(FindFamily, ReportsSeveralAndNone) {

@@ -221,10 +221,17 @@ Result<const Mapping*> find_family(std::span<const Mapping> mappings, std::strin
   const auto found = std::ranges::find(mappings, name, &Mapping::family);
   if (found != mappings.end()) return &*found;
   std::vector<std::string> names;
-  for (const Mapping& mapping : mappings) names.push_back(mapping.family);
+  std::vector<std::string> meant;  // by what its config.json says
+  for (const Mapping& mapping : mappings) {
+    names.push_back(mapping.family);
+    const bool is_said = lists(mapping.architectures, name) || lists(mapping.model_types, name);
+    if (is_said && !lists(meant, mapping.family)) meant.push_back(mapping.family);
+  }
   const std::string_view near = nearest_of(name, names);
+  if (meant.empty() && !near.empty()) meant.emplace_back(near);
   return fail(Code::kNoFamily, "no family is called '{}'; {}", name,
-              near.empty() ? "see 'shardwright map list'" : translated("did you mean {}?", near));
+              meant.empty() ? "see 'shardwright map list'"
+                            : translated("did you mean {}?", fmt::join(meant, ", ")));
 }
 
 Result<const Mapping*> find_family(std::span<const Mapping> mappings, const Arguments& args,

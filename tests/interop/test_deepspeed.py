@@ -603,6 +603,23 @@ def test_layers_that_are_missing(shardwright, tmp_path):
     refused(shardwright, tmp_path / "end", tmp_path, "2 transformer layers, expected 3")
 
 
+@pytest.mark.parametrize("layer", [3, 5])
+def test_a_layer_at_an_end_that_no_arguments_count(shardwright, tmp_path, layer):
+    source = save_pipe(tmp_path / "run", 1)
+    state = source / "mp_rank_00_model_states.pt"
+    state.rename(tmp_path / state.name)
+    shardwright("convert", source, tmp_path / "whole", "--to", "hf", "--hf-config", LLAMA)
+    assert_same(load_hf(tmp_path / "whole"), load_hf(LLAMA))
+    (source / f"layer_{layer:02d}-model_00-model_states.pt").unlink()
+    refused(shardwright, source, tmp_path, "as if the first or the last layer's were missing",
+            "mp_rank_00_model_states.pt", to="torch_dist")  # fmt: skip
+    (tmp_path / state.name).rename(state)
+    refused(shardwright, source, tmp_path, "2 transformer layers, expected 3", to="torch_dist")
+    for file in {3, 4, 5} - {layer}:
+        (source / f"layer_{file:02d}-model_00-model_states.pt").unlink()
+    refused(shardwright, source, tmp_path, "no layer_NN-model_TT file with a transformer layer")
+
+
 def widened(tensors, name):
     tensors[name] = torch.cat([tensors[name], tensors[name]], dim=-1)
 

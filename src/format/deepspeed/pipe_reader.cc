@@ -37,6 +37,14 @@ struct RankTensors {
   LayerTensors copies;  // of tensors in `all`, by their names
 };
 
+// Of the files of a tensor-parallel rank.
+struct FileNumbers {
+  std::optional<std::int64_t> embedding;
+  std::int64_t first_layer = 0;
+  std::int64_t last_layer = 0;
+  std::int64_t final_norm = 0;
+};
+
 constexpr std::string_view kEmbeddingStem = "language_model.embedding.";
 constexpr std::string_view kHeadStem = "language_model.output_layer.";
 constexpr std::string_view kFinalNormStem = "language_model.encoder.final_layernorm.";
@@ -200,6 +208,7 @@ class PipeReader {
     std::vector<std::pair<std::string, LayerTensors>> others;
     std::int64_t next_layer = 0;
     std::optional<std::int64_t> last;  // the file's number of the transformer layer before
+    FileNumbers numbers;
     for (const auto& [number, files] : layers_) {
       const std::string& path = files.at(rank);
       LayerTensors layer = SW_TRY(read_layer(path));
@@ -219,17 +228,20 @@ class PipeReader {
                       *last + 1, *last);
         }
         last = number;
-        ++next_layer;
+        if (next_layer++ == 0) numbers.first_layer = number;
         if (first.empty()) first = layer;
         SW_TRY(check_alike(first, layer));
       } else {
         others.emplace_back(*stem, layer);
+        if (*stem == kEmbeddingStem && !numbers.embedding) numbers.embedding = number;
+        if (*stem == kFinalNormStem) numbers.final_norm = number;
       }
       for (LayerTensor& tensor : layer) {
         tensor.name = core_name_of_early(*stem + leaf_of(*stem, tensor.name));
         SW_TRY(add(std::move(tensor), *stem == kEmbeddingStem, tensors));
       }
     }
+    if (next_layer == 0) return lacks_module("a transformer layer");
     SW_TRY(check_layers(next_layer));
     std::set<std::string_view> stems;
     for (const auto& [stem, layer] : others) {
@@ -237,6 +249,8 @@ class PipeReader {
       stems.insert(stem);
     }
     SW_TRY(check_modules(stems));
+    numbers.last_layer = last.value_or(0);
+    SW_TRY(check_ends(numbers));
     return tensors;
   }
 
@@ -263,18 +277,18 @@ class PipeReader {
     return {};
   }
 
+  static std::unexpected<Error> lacks_module(std::string_view what) {
+    return fail(Code::kZeroLayout, "found no layer_NN-model_TT file with {}; copy it too", what);
+  }
+
   // What every model has beside its layers.
   Status check_modules(const std::set<std::string_view>& stems) {
     const auto untied = checkpoint_.arguments.find("untie_embeddings_and_output_weights");
     const bool is_untied =
         untied != checkpoint_.arguments.end() && untied->second == ArgValue{true};
-    const auto lacks_module = [&](std::string_view stem, std::string_view what) -> Status {
-      if (stems.contains(stem)) return {};
-      return fail(Code::kZeroLayout, "found no layer_NN-model_TT file with {}; copy it too", what);
-    };
-    SW_TRY(lacks_module(kEmbeddingStem, "the embedding"));
-    SW_TRY(lacks_module(kFinalNormStem, "the final norm"));
-    if (is_untied) return lacks_module(kHeadStem, "the output layer");
+    if (!stems.contains(kEmbeddingStem)) return lacks_module("the embedding");
+    if (!stems.contains(kFinalNormStem)) return lacks_module("the final norm");
+    if (is_untied && !stems.contains(kHeadStem)) return lacks_module("the output layer");
     if (checkpoint_.arguments.empty() && !stems.contains(kHeadStem) && !is_head_told_) {
       checkpoint_.notes.emplace_back(
           "no file has an output layer, and no arguments say whether the run had one: the "
@@ -346,6 +360,21 @@ class PipeReader {
                 "found files of {} transformer layers, expected {} as the run had; copy the "
                 "missing ones too",
                 found, expected);
+  }
+
+  // Nothing else tells of a first or last layer that is not there where no arguments are. What the
+  // pipeline has before its layers it undoes behind them, so as many numbers are free on both
+  // sides.
+  [[nodiscard]] Status check_ends(const FileNumbers& numbers) const {
+    if (number_of_argument("num_layers", 0) > 0) return {};
+    const std::int64_t before = numbers.first_layer - numbers.embedding.value_or(0);
+    const std::int64_t behind = numbers.final_norm - numbers.last_layer;
+    if (before == behind) return {};
+    return fail(Code::kZeroLayout,
+                "found the layers' files {} behind the embedding's and the final norm's {} behind "
+                "theirs, as if the first or the last layer's were missing; copy it too, or "
+                "mp_rank_00_model_states.pt, whose arguments say how many there are",
+                before, behind);
   }
 
   Result<LayerTensors> read_layer(const std::string& path) {
