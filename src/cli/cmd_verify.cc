@@ -36,9 +36,8 @@ Phrase counted(std::uint64_t count, std::string_view noun) {
   return {format_count(count, noun), format_count(count)};
 }
 
-std::string verify_report_text(const VerifyReport& report, const Console& console) {
-  const Language language = console.language();
-  std::string text = console.bold(printable(report.path)) + fmt::format(" ({})\n", report.format);
+std::string verify_report_text(const VerifyReport& report, Language language) {
+  std::string text;
   for (const VerifyFinding& finding : report.findings) {
     fmt::format_to(std::back_inserter(text), "{}: {}\n",
                    code_label(severity_name(finding.severity), finding.code, language),
@@ -89,8 +88,11 @@ Result<int> run_verify(const VerifyCommand& command, Console& console) {
   const VerifyReport report = SW_TRY(verify_checkpoint(command.path, options));
   if (!SW_TRY(watched.may_tell([&] { return verify_report_json(report, console.language()); })))
     return kExitFine;
+  const std::string text = verify_report_text(report, console.language());
+  console.record(text);
   console.print(command.json ? verify_report_json(report, console.language())
-                             : verify_report_text(report, console));
+                             : fmt::format("{} ({})\n{}", console.bold(printable(report.path)),
+                                           report.format, text));
   return report.has_errors() ? kExitFindings : kExitFine;
 }
 

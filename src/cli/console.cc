@@ -4,6 +4,7 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <csignal>
 #include <cstdlib>
@@ -105,6 +106,14 @@ ProgressForm Console::progress_form() const {
 void Console::progress(std::string_view line) {
   if (log_) log_->add(line);
   if (progress_form() == ProgressForm::kPlain) write_message(fmt::format("{}\n", line));
+}
+
+void Console::record(std::string_view lines) {
+  while (log_ && !lines.empty()) {
+    const std::string_view line = lines.substr(0, lines.find('\n'));
+    log_->add(line);
+    lines.remove_prefix(std::min(lines.size(), line.size() + 1));
+  }
 }
 
 void Console::progress_event(std::string_view line) { write_message(line); }

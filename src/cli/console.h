@@ -73,6 +73,8 @@ class Console {
 
   [[nodiscard]] ProgressForm progress_form() const;
   [[nodiscard]] bool has_log() const { return log_.has_value(); }
+  /// Lines of what is printed that the log should have too.
+  void record(std::string_view lines);
   /// A line about progress: on standard error where they stand one below the other, and in the log.
   void progress(std::string_view line);
   /// A JSON object about progress, on a line of its own. REQUIRES: progress_form() is kJson.

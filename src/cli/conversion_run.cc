@@ -27,34 +27,44 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Unfinished outputs of this process beside `output`. There should be none: this is to be able to
-// say so.
-std::vector<std::string> own_leftovers(const std::string& output) {
+// Unfinished outputs beside an output. There should be none: this is to be able to say so.
+struct Leftovers {
+  std::vector<std::string> own;  // of this process
+  // Of others, to which a rank's may belong now: whoever ends a job gives them a name of its own.
+  bool has_others = false;
+};
+
+Leftovers leftovers_of(const std::string& output) {
   std::error_code error;
   // Absolute first: of a relative path that is not there nothing would be resolved.
   const fs::path target = fs::weakly_canonical(fs::absolute(output), error);
-  std::vector<std::string> found;
+  Leftovers found;
   const auto outputs = list_partial_outputs(target.parent_path());
   for (const PartialOutput& one : outputs ? *outputs : std::vector<PartialOutput>()) {
-    if (one.process == ::getpid() && one.target == target.filename()) found.push_back(one.path);
+    if (one.target != target.filename()) continue;
+    if (one.process == ::getpid()) {
+      found.own.push_back(one.path);
+    } else {
+      found.has_others = true;
+    }
   }
   return found;
 }
 
 Error with_leftovers(Error error, const ConvertRequest& request) {
   if (is_remote_output(request.output)) return error;  // it says so itself
-  const std::vector<std::string> left = own_leftovers(request.output);
+  const Leftovers left = leftovers_of(request.output);
   if (request.resume) {
-    for (const std::string& path : left) {
+    for (const std::string& path : left.own) {
       error.message +=
           translated("; what is written is kept in {}: the same command goes on", path);
     }
     return error;
   }
-  if (error.code == Code::kCancelled && left.empty()) {
+  if (error.code == Code::kCancelled && left.own.empty() && !left.has_others) {
     error.message += translated("; nothing was left behind");
   }
-  for (const std::string& path : left) {
+  for (const std::string& path : left.own) {
     error.message += translated("; {} could not be removed, remove it", path);
   }
   return error;

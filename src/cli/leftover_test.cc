@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <filesystem>
 
 #include "cli/run.h"
@@ -23,8 +24,9 @@ struct LeftoverRun {
   std::string messages;
 };
 
-LeftoverRun run_here(const std::vector<std::string>& words) {
+LeftoverRun run_here(const std::vector<std::string>& words, const RunOptions& run = {}) {
   Console::Capture capture;
+  capture.run = run;
   Console console(capture);
   const int status = run_command_line(words, console);
   return {status, capture.output, capture.messages};
@@ -65,6 +67,22 @@ TEST(Leftover, IsToldWhereTheReplacedCheckpointCannotBeRemoved) {
   const LeftoverRun sound = run_here(again);
   EXPECT_EQ(sound.status, kExitFine) << sound.messages;
   EXPECT_THAT(sound.messages, Not(HasSubstr("warning")));
+}
+
+// Another process may have taken over what this one had begun.
+TEST(Leftover, IsNotDeniedWhereAnotherProcessHasOne) {
+  const TemporaryFolder folder;
+  const std::atomic<bool> cancelled = true;
+  RunOptions run;
+  run.cancelled = &cancelled;
+  const std::vector<std::string> words = {"convert", golden_path("hf/llama3/hf"), folder / "out",
+                                          "--to", "torch_dist"};
+  EXPECT_THAT(run_here(words, run).messages, HasSubstr("nothing was left behind"));
+  fs::create_directory(folder / ".out.partial-1-0");
+  const LeftoverRun ran = run_here(words, run);
+  EXPECT_EQ(ran.status, kExitFailure);
+  EXPECT_THAT(ran.messages, HasSubstr("SW0109"));
+  EXPECT_THAT(ran.messages, Not(HasSubstr("nothing was left behind")));
 }
 
 }  // namespace
