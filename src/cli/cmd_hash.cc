@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
-#include <filesystem>
 #include <iterator>
 
 #include "base/fail.h"
 #include "base/text.h"
 #include "cli/commands.h"
+#include "cli/named_output.h"
 #include "cli/quantity.h"
 #include "cli/watched_run.h"
-#include "io/named_file.h"
 #include "io/replace_file.h"
 
 namespace shardwright::cli {
@@ -35,27 +34,14 @@ std::string hash_report_text(const HashReport& report) {
   return text;
 }
 
-// A path that was meant for another flag may be one of the checkpoint's own files.
-Status check_place(const std::string& path) {
-  constexpr std::uint64_t kMostManifestBytes = std::uint64_t{1} << 30;
-  const std::filesystem::path place(path);
-  std::error_code ignored;
-  if (!std::filesystem::exists(std::filesystem::symlink_status(place, ignored))) {
-    return check_replaceable(path);
-  }
-  const auto text = read_named_file(path, kMostManifestBytes);
-  if (text && read_manifest(*text)) return check_replaceable(path);
-  return fail(Code::kTargetExists,
-              "--manifest {}: a file that is not a manifest lies there; choose another path or "
-              "remove it",
-              path);
-}
-
 }  // namespace
 
 Result<int> run_hash(const HashCommand& command, Console& console) {
   WatchedRun watched(console);
-  if (!command.manifest.empty()) SW_TRY(check_place(command.manifest));
+  if (!command.manifest.empty()) {
+    const auto is_manifest = [](std::string_view text) { return read_manifest(text).has_value(); };
+    SW_TRY(check_named_output("--manifest", command.manifest, is_manifest));
+  }
   ProofOptions options = command.options;
   options.run = watched.options();
   const HashReport report = SW_TRY(hash_checkpoint(command.path, options));

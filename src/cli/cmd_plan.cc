@@ -19,7 +19,6 @@
 #include "cli/summary.h"
 #include "cli/table.h"
 #include "format/targets.h"
-#include "io/named_file.h"
 #include "io/replace_file.h"
 #include "report/report.h"
 
@@ -167,16 +166,11 @@ Status check_plan_place(const std::string& path, const std::string& output) {
     return fail(Code::kUsage, "--save {}: that is in OUT; choose a path beside it",
                 printable(path));
   }
-  if (!fs::exists(fs::symlink_status(path, error))) return check_replaceable(path);
-  constexpr std::uint64_t kMostBytes = std::uint64_t{16} << 20;
-  const auto text = read_named_file(path, kMostBytes);
   constexpr std::string_view kBegin = R"({
  "schema": "shardwright/saved-plan/)";
-  if (text && text->starts_with(kBegin)) return check_replaceable(path);
-  return fail(Code::kTargetExists,
-              "--save {}: what lies there is no saved plan and is left alone; choose another path "
-              "or remove it",
-              printable(path));
+  SW_TRY(check_named_output("--save", path,
+                            [&](std::string_view text) { return text.starts_with(kBegin); }));
+  return {};
 }
 
 Status save_to(const std::string& path, const PreparedConversion& conversion) {

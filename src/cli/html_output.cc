@@ -12,18 +12,14 @@
 
 #include "base/fail.h"
 #include "base/text.h"
-#include "io/named_file.h"
-#include "io/replace_file.h"
+#include "cli/named_output.h"
 
 namespace shardwright::cli {
 namespace {
 
-// Whether a file begins as html_page() writes it.
-bool is_page(const std::string& path) {
-  constexpr std::uint64_t kMostPageBytes = std::uint64_t{1} << 30;
-  const auto text = read_named_file(path, kMostPageBytes);
-  return text && std::string_view(*text).substr(0, 2000).find("<title>shardwright</title>") !=
-                     std::string_view::npos;
+// Whether it begins as html_page() writes it.
+bool is_page(std::string_view text) {
+  return text.substr(0, 2000).contains("<title>shardwright</title>");
 }
 
 bool start_program(const std::string& program, const std::string& argument) {
@@ -44,17 +40,8 @@ bool start_program(const std::string& program, const std::string& argument) {
 }  // namespace
 
 Status check_page_place(std::string_view flag, const std::string& path, bool overwrite) {
-  std::error_code ignored;
-  if (!std::filesystem::exists(std::filesystem::symlink_status(path, ignored))) {
-    return check_replaceable(path);
-  }
-  if (!is_page(path)) {
-    return fail(Code::kTargetExists,
-                "{} {}: what lies there is no page of shardwright and is left alone; choose "
-                "another path or remove it",
-                flag, printable(path));
-  }
-  if (overwrite) return check_replaceable(path);
+  const bool is_there = SW_TRY(check_named_output(flag, path, is_page));
+  if (!is_there || overwrite) return {};
   return fail(Code::kTargetExists, "{} {}: a page is there already; give --overwrite to replace it",
               flag, printable(path));
 }

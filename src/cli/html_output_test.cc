@@ -37,7 +37,7 @@ TEST(PagePlace, LeavesEverythingElseAlone) {
   for (const char* name : {"model.safetensors", "folder", "link"}) {
     const Status status = check_page_place("--html", folder / name, true);
     ASSERT_FALSE(status) << name;
-    EXPECT_THAT(status.error().message, HasSubstr("no page of shardwright")) << name;
+    EXPECT_THAT(status.error().message, HasSubstr("not what --html writes")) << name;
   }
 }
 

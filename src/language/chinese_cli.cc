@@ -73,9 +73,6 @@ std::span<const Sentence> chinese_of_cli() {
       {"tensors by stored names", "按存储名字的张量"},
       {"{}  (beside the model: {})\n", "{}  （模型之外：{}）\n"},
       {"{}  (model: {} {})\n", "{}  （模型：{} {}）\n"},
-      {"--manifest {}: a file that is not a manifest lies there; choose another path or remove "
-       "it",
-       "--manifest {}: 那里的文件不是 manifest；请换一个路径，或删除它"},
       {"in no file", "不在任何文件中"},
       {"was not in the index", "索引中原来没有"},
       {"in another file than the index said", "不在索引所说的文件中"},
@@ -134,9 +131,6 @@ std::span<const Sentence> chinese_of_cli() {
       {"at most {}", "最多 {}"},
       {"--save {}: that is in OUT; choose a path beside it",
        "--save {}: 该路径在 OUT 之内；请换一个 OUT 旁边的路径"},
-      {"--save {}: what lies there is no saved plan and is left alone; choose another path or "
-       "remove it",
-       "--save {}: 那里的内容不是已保存的计划，不会改动；请换一个路径，或删除它"},
       {"\nsaved {}: run 'shardwright convert --plan {} --part I/N' for each I from 1 to N, then "
        "'shardwright publish {}'\n",
        "\n已保存 {}：对 1 到 N 的每个 I 运行 'shardwright convert --plan {} --part I/N'，然后运"
@@ -222,9 +216,9 @@ std::span<const Sentence> chinese_of_cli() {
        "give the checkpoint's folder",
        "{}: 发现 {}，应为 safetensors 文件、torch 归档、pickle 或 .distcp 文件；请给出检查点所在"
        "的文件夹"},
-      {"{} {}: what lies there is no page of shardwright and is left alone; choose another path "
-       "or remove it",
-       "{} {}: 那里的内容不是 shardwright 的页面，不会改动；请换一个路径，或删除它"},
+      {"{} {}: what lies there is not what {} writes and is left alone; choose another path or "
+       "remove it",
+       "{} {}: 那里已有的不是 {} 写出的内容，保持不动；请换一个路径，或将其移走"},
       {"{} {}: a page is there already; give --overwrite to replace it",
        "{} {}: 那里已有一个页面；加 --overwrite 可替换它"},
       {"--open: found no program that shows it ({} is not there); open {} in a browser, or name "
