@@ -105,6 +105,29 @@ INSTANTIATE_TEST_SUITE_P(Formats, AlteredPayloads,
                                          Source{"LegacyRanks", "legacy", 2, 1}),
                          [](const auto& test) { return std::string(test.param.name); });
 
+// Flat buffers that lie in an entry of their own, as `dp_zero_gather_scatter` saves them.
+TEST(AlteredBuffers, AreFoundByAConversionToEachFormat) {
+  const TemporaryFolder place;
+  fs::copy(golden_path("mcore/dense/v0.15.3/tp2pp1dp2-torch_dist-zero"), place / "in",
+           fs::copy_options::recursive);
+  const std::string file = place / "in/iter_0000010/__0_1.distcp";
+  fs::permissions(file, fs::perms::owner_write, fs::perm_options::add);
+  std::string bytes = read_file(file);
+  bytes[bytes.size() / 2] ^= 1;
+  std::ofstream(file, std::ios::binary) << bytes;
+  for (const std::string_view format : {"torch_dist", "legacy", "fsdp_dtensor", "dcp"}) {
+    ConvertRequest request;
+    request.input = place / "in";
+    request.output = place / "out";
+    request.format = format;
+    const auto converted = convert_now(request);
+    ASSERT_FALSE(converted) << format;
+    EXPECT_EQ(converted.error().code, Code::kPayloadDamaged) << converted.error().text();
+    EXPECT_THAT(converted.error().message, HasSubstr("param_state/shard_0_1"));
+    EXPECT_FALSE(fs::exists(place / "out")) << format;
+  }
+}
+
 TEST(ChangedSource, IsNotPublished) {
   const TemporaryFolder place;
   fs::copy(golden_path("hf/llama3/hf"), place / "in", fs::copy_options::recursive);

@@ -46,6 +46,11 @@ void add_all(std::span<const std::string> found, Code code, TextKey text, Diagno
 }  // namespace
 
 void add_contradictions(const Result<ArgumentCheck>& check, Diagnosis& diagnosis) {
+  if (!check && check.error().code == Code::kJsonCorrupt) {
+    diagnosis.complete = false;
+    add(check.error().code, Severity::kError, "contents.lost", check.error().message, diagnosis);
+    return;
+  }
   if (!check) {
     diagnosis.evidence.push_back(phrase("model.unchecked", {{"why", check.error().message}}));
     return;

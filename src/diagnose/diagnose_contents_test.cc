@@ -236,6 +236,14 @@ TEST(DiagnoseContents, FindsAConfigThatContradictsTheTensors) {
   EXPECT_THAT(codes_of(folder / "hf"), ElementsAre("SW0414"));
 }
 
+TEST(DiagnoseContents, FindsAConfigThatIsCutOff) {
+  const TemporaryFolder folder;
+  std::filesystem::copy(golden_path("hf/llama3/hf"), folder / "hf");
+  folder.put("hf/config.json", folder.get("hf/config.json").substr(0, 300));
+  EXPECT_THAT(codes_of(folder / "hf"), ElementsAre("SW0240"));
+  EXPECT_EQ(diagnosis_of(folder / "hf").complete, false);
+}
+
 TEST(DiagnoseContents, FindsShardsThatTorchDescribedWrong) {
   EXPECT_THAT(codes_of(golden_path("dcp/strided_rows7/ckpt")), Contains("SW0321"));
   EXPECT_THAT(codes_of(golden_path("dcp/fsdp2_tp2_uneven/ckpt")), IsEmpty());

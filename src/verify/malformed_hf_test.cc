@@ -163,6 +163,13 @@ constexpr Malformed kCases[] = {
     // Hugging Face: the model
     {"NoConfig", Base::kHf, [](const Planted& p) { p.remove("config.json"); }, Code::kConfigMissing,
      "config.json is missing"},
+    {"ConfigThatIsCutOff", Base::kHf, [](const Planted& p) { p.cut("config.json", 20); },
+     Code::kJsonCorrupt, "config.json: found parse error"},
+    {"ConfigWithoutLayers", Base::kHf,
+     [](const Planted& p) {
+       p.edit_json("config.json", [](auto& config) { config.erase("num_hidden_layers"); });
+     },
+     Code::kConfigMissing, "num_hidden_layers is missing"},
     {"ConfigOfAnotherSize", Base::kHf,
      [](const Planted& p) {
        p.edit_json("config.json", [](auto& config) { config["intermediate_size"] = 8; });

@@ -103,12 +103,17 @@ class ModelCheck {
     }
     // Without a config.json it repeats what the arguments' own check finds.
     const bool has_config = !checkpoint_.hf_config.empty() || !choice_.hf_config_dir.empty();
-    if (has_config && code == Code::kArgumentsContradict) {
+    if (code == Code::kJsonCorrupt || (has_config && code == Code::kArgumentsContradict)) {
       add_finding(report_, facts.error());
       return std::optional<ModelFacts>();
     }
-    report_.notes.push_back(translated("the model's tensors are not held against a family: ") +
-                            (unknown_ ? *unknown_ : facts.error()).message);
+    // It can't be loaded so, whatever its tensors are.
+    if (has_config && code == Code::kConfigMissing) {
+      add_finding(report_, code, "config.json", facts.error().message, Severity::kWarning);
+    } else {
+      report_.notes.push_back(translated("the model's tensors are not held against a family: ") +
+                              (unknown_ ? *unknown_ : facts.error()).message);
+    }
     for (std::string& what : uneven_modules(canonical)) {
       add_finding(report_, Code::kModelIncomplete, "", std::move(what), Severity::kWarning);
     }

@@ -8,6 +8,7 @@
 #include <tuple>
 
 #include "base/fail.h"
+#include "dcp/guarded_storage.h"
 #include "format/rank_modules.h"
 #include "layout/bucket_name.h"
 #include "layout/layer_name.h"
@@ -129,6 +130,9 @@ class StoredBuffers {
     const std::vector<ParamStateBuffer> stored = SW_TRY(read_param_state(root, locate));
     is_chained_ |= domain.is_chained;
     for (std::size_t i = 0; i < stored.size(); ++i) {
+      for (const StatePlace& state : stored[i].places) {
+        expect_record(files, object.file, state.place, object.name);
+      }
       StoredBuffer& buffer = buffers_[{domain.part, domain.group, static_cast<std::int64_t>(i)}];
       buffer.dtype = stored[i].dtype;
       buffer.coalesced = stored[i];
