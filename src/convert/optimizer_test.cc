@@ -13,6 +13,7 @@
 #include "codec/pickle_decode.h"
 #include "codec/pickle_encode.h"
 #include "codec/torch_archive.h"
+#include "compare/master_weights.h"
 #include "convert/legacy_golden.h"
 #include "dcp/torch_items.h"
 #include "io/memory_directory.h"
@@ -107,6 +108,33 @@ INSTANTIATE_TEST_SUITE_P(
           name.begin(), name.end(), [](unsigned char c) { return std::isalnum(c) == 0; }, '_');
       return name;
     });
+
+// As a training run would make them: what the old dtype had rounded off is in the master weights.
+TEST(CastWeights, AreTheMasterWeightsInTheNewDtype) {
+  const TemporaryFolder place;
+  const std::string source = golden_path("mcore/dense_te/v0.16.1/tp2pp2-torch_dist-full");
+  ConvertRequest request = keeping(source, place / "wide", {2, 1, 1, 1, 2});
+  request.dtype = DType::kF32;
+  ASSERT_TRUE(convert_now(request));
+  const TensorMap wide = read_all_tensors(place / "wide").value();
+  std::size_t compared = 0;
+  for (const auto& [name, master] : wide) {
+    const auto weight = weight_of_master(name);
+    if (!weight) continue;
+    EXPECT_EQ(wide.at(std::string(*weight)).bytes, master.bytes) << name;
+    ++compared;
+  }
+  EXPECT_GT(compared, 5u);
+  request = keeping(source, place / "half", {2, 1, 1, 1, 2});
+  request.dtype = DType::kF16;
+  request.format = "legacy";
+  const auto converted = convert_now(request);
+  ASSERT_TRUE(converted);
+  EXPECT_THAT(converted->notes, Contains(HasSubstr("from the optimizer's master weights")));
+  // It compares every master weight with its weight.
+  const auto back = convert_now(keeping(place / "half", place / "back"));
+  EXPECT_TRUE(back) << back.error().text();
+}
 
 // What a pickle's value is, tensors with their bytes, whatever it is made of.
 class Description {

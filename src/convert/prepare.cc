@@ -13,6 +13,7 @@
 #include "convert/averaged_models.h"
 #include "convert/carried_documents.h"
 #include "convert/carried_pickles.h"
+#include "convert/cast_masters.h"
 #include "convert/conversion_source.h"
 #include "convert/drafting.h"
 #include "convert/joined_masters.h"
@@ -211,6 +212,7 @@ Result<Drafting> draft(const ConvertRequest& request, Purpose purpose) {
   SW_TRY(take_adapter(drafting));
   SW_TRY(make_drafts(drafting));
   SW_TRY(join_masters(drafting));
+  cast_masters(drafting);
   SW_TRY(add_adapter(drafting));
   SW_TRY(draft_average(drafting));
   return drafting;

@@ -178,6 +178,8 @@ std::span<const Sentence> chinese_of_convert() {
       {"{}: --adapter-names is about an adapter in PEFT's files, and this is a {} checkpoint; "
        "leave it out",
        "{}: --adapter-names 用于 PEFT 文件中的 adapter，而这是 {} 检查点；请去掉它"},
+      {"weights get their new dtype from the optimizer's master weights",
+       "权重由优化器的主权重转换为新的 dtype"},
       {"no use is made of {}: --to {} keeps the names that are stored",
        "{} 没有用到：--to {} 保留已存储的名称"},
       {"; what is written loads with such a size only", "；写出的内容只能以这样的大小加载"},

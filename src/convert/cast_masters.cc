@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "convert/cast_masters.h"
+
+#include <algorithm>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "compare/master_weights.h"
+
+namespace shardwright {
+namespace {
+
+bool is_cast(const DraftTensor& weight, const Catalog& catalog) {
+  return std::ranges::any_of(weight.recipe.views, [&](const TensorView& view) {
+    return catalog.tensors[view.source].desc.dtype != weight.desc.dtype;
+  });
+}
+
+}  // namespace
+
+void cast_masters(Drafting& drafting) {
+  if (!drafting.request().dtype) return;
+  std::vector<DraftTensor>& tensors = drafting.parts.tensors;
+  std::unordered_map<std::string_view, const TensorRecipe*> masters;  // by their weights' names
+  for (const DraftTensor& tensor : tensors) {
+    const auto weight = weight_of_master(tensor.desc.name);
+    if (weight) masters.emplace(*weight, &tensor.recipe);
+  }
+  bool is_any = false;
+  for (DraftTensor& tensor : tensors) {
+    const auto master = masters.find(tensor.desc.name);
+    if (master == masters.end() || !is_cast(tensor, drafting.catalog)) continue;
+    tensor.recipe = *master->second;
+    is_any = true;
+  }
+  if (!is_any) return;
+  drafting.tell("weights get their new dtype from the optimizer's master weights");
+}
+
+}  // namespace shardwright
