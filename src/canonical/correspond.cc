@@ -19,18 +19,20 @@ namespace shardwright {
 namespace {
 
 // Megatron's model computes something else then than Hugging Face's.
-Status tell_head_of_tied(const ModelFacts& facts, const ModelTensors& model,
-                         const std::set<std::string, std::less<>>& differing,
-                         std::vector<std::string>& notes) {
-  if (facts.config_text.empty()) return {};
-  const auto tied = SW_TRY(find_tied_head(facts.config_text, model.tensors));
-  if (!tied || !differing.contains(tied->head) || model.is_quantised(tied->head)) return {};
-  notes.push_back(
-      translated("config.json says that {} is {}, and it is not: Megatron's model computes with "
-                 "the embedding, transformers 5 with the head that is stored; with "
-                 "tie_word_embeddings false in config.json the head is converted too",
-                 tied->head, tied->embedding));
-  return {};
+void tell_heads_of_tied(const Correspondence& correspondence, const ModelTensors& model,
+                        const std::set<std::string, std::less<>>& differing,
+                        std::vector<std::string>& notes) {
+  const std::vector<std::string> heads = output_layer_names(model.tensors);
+  for (const HfCopy& copy : correspondence.copies) {
+    const std::string& head = copy.desc.name;
+    const bool is_head = std::ranges::find(heads, head) != heads.end();
+    if (!is_head || !differing.contains(head) || model.is_quantised(head)) continue;
+    notes.push_back(
+        translated("config.json says that {} is {}, and it is not: Megatron's model computes with "
+                   "the embedding, transformers 5 with the head that is stored; with "
+                   "tie_word_embeddings false in config.json the head is converted too",
+                   head, copy.original));
+  }
 }
 
 }  // namespace
@@ -51,7 +53,9 @@ Result<Correspondence> correspond_from_hf(const ModelFacts& facts, const ModelTe
                             : translated("{} repeats {} bit by bit and is not stored twice",
                                          copy.desc.name, copy.original));
   }
-  SW_TRY(tell_head_of_tied(facts, model, options.differing_copies, notes));
+  if (!facts.config_text.empty()) {
+    tell_heads_of_tied(correspondence, model, options.differing_copies, notes);
+  }
   if (!options.differing_copies.empty()) {
     correspondence = SW_TRY(map_from_hf(*facts.mapping, facts.sizes, model.tensors, options));
   }

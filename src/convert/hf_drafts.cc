@@ -21,6 +21,7 @@
 #include "format/config_edits.h"
 #include "model/apply.h"
 #include "model/argument_check.h"
+#include "model/head_rules.h"
 #include "model/nearest_family.h"
 #include "plan/canonical.h"
 
@@ -58,8 +59,11 @@ Status tell_contradictions(const ModelFacts& facts, std::span<const TensorDesc> 
   }
   const auto args = args_from_hf_config(*facts.mapping, *facts.config, hf);
   if (!args || !has_megatron_names(made)) return {};
-  const std::vector<Contradiction> found = contradicted_arguments(
+  std::vector<Contradiction> found = contradicted_arguments(
       Arguments(args->values.begin(), args->values.end()), SW_TRY(canonical_descs(made)));
+  std::erase_if(found, [&](const Contradiction& each) {
+    return is_of_replaced_head(*facts.config, each.argument);
+  });
   if (found.empty()) return {};
   drafting.tell(contradiction_error(drafting.source().location.path, "what config.json says", found,
                                     "the run's arguments repeat it; correct it, or give the true "

@@ -8,6 +8,25 @@ namespace shardwright {
 
 std::span<const Sentence> chinese_of_arguments() {
   static constexpr auto kSentences = std::to_array<Sentence>({
+      {"rotary frequencies are scaled as rope.type = {} says, and the arguments have "
+       "position_embedding_type = {}",
+       "旋转频率按 rope.type = {} 缩放，而参数中 position_embedding_type = {}"},
+      {"rotary frequencies of layers with a sliding window are scaled as {} = {} says",
+       "滑动窗口层的旋转频率按 {} = {} 缩放"},
+      {"layers with a sliding window have {} = {}", "滑动窗口层的 {} = {}"},
+      {"rotary frequencies of layers with whole attention are scaled as "
+       "rope.full_attention.rope_type = {} says",
+       "全注意力层的旋转频率按 rope.full_attention.rope_type = {} 缩放"},
+      {"YaRN turns rotary_percent = {} of a head's channels, where Megatron-Core's turns all of "
+       "them",
+       "YaRN 只旋转每个头 rotary_percent = {} 的通道，而 Megatron-Core 的旋转全部通道"},
+      {"groups of experts are chosen by their best {}, where Megatron-Core sums their best {} "
+       "(moe_router_topk / moe_router_group_topk)",
+       "专家组按组内最好的 {} 个选出，而 Megatron-Core 把最好的 {} 个相加（moe_router_topk / "
+       "moe_router_group_topk）"},
+      {"time, height and width of pictures turn channels by turns (mrope_interleaved), where "
+       "Megatron-Core's turn a block each",
+       "图像的时间、高、宽轮流旋转各通道（mrope_interleaved），而 Megatron-Core 的各旋转一整段"},
       {"{}, which no argument of Megatron-Core says (family {})",
        "{}，Megatron-Core 没有参数能表示它（家族 {}）"},
       {"{} = {} has no counterpart in Megatron's {}", "{} = {} 在 Megatron 的 {} 中没有对应"},
@@ -112,8 +131,6 @@ std::span<const Sentence> chinese_of_arguments() {
        "给出真实的 "
        "config.json，或用 --family 指定其他家族"},
       {"{} = {}, where family {} has {}", "{0} = {1}，而家族 {2} 为 {3}"},
-      {"{} = {}, where family {} has its dense layers first",
-       "{} = {}，而家族 {} 的稠密层在最前面"},
       {"{}: found {}, expected a number above 0", "{}: 发现 {}，应为大于 0 的数"},
       {"layers: found {}, expected at most {}", "layers: 发现 {}，最多应为 {}"},
       {"{}: found {} entries, expected {}, one per layer", "{}: 发现 {} 项，应为 {} 项，每层一项"},

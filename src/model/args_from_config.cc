@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/fail.h"
+#include "model/computed_otherwise.h"
 #include "model/config.h"
 #include "model/config_rules.h"
 #include "model/config_values.h"
@@ -66,6 +67,11 @@ class ArgsBuilder {
       if (conditions_hold(rule, hf_)) SW_TRY(apply(rule));
     }
     for (const std::string& fact : mapping_.beyond_args) {
+      note(translated("{}, which no argument of Megatron-Core says (family {})", fact,
+                      mapping_.family));
+    }
+    const Arguments args(result_.values.begin(), result_.values.end());
+    for (std::string& fact : computed_otherwise(mapping_, hf_, args)) {
       note(translated("{}, which no argument of Megatron-Core says (family {})", fact,
                       mapping_.family));
     }

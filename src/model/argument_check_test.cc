@@ -223,6 +223,16 @@ TEST(ArgumentCheck, FindsTensorsThatNoArgumentAsksFor) {
               ElementsAre("num_layers"));
 }
 
+// A model cut down to its first layers.
+TEST(ArgumentCheck, NeedsNoRouterWhereNoLayerHasExperts) {
+  SavedRun run = dense_run();
+  EXPECT_THAT(run.with("num_experts", whole(4)), ElementsAre("num_experts"));
+  run.args["moe_layer_freq"] = ArgValue{std::vector<std::int64_t>{0, 0}};
+  EXPECT_THAT(run.with("num_experts", whole(4)), IsEmpty());
+  run.args["moe_layer_freq"] = ArgValue{std::vector<std::int64_t>{0, 1}};
+  EXPECT_THAT(run.with("num_experts", whole(4)), Contains("num_experts"));
+}
+
 TEST(ArgumentCheck, FindsEachSizeOfExperts) {
   const SavedRun run = expert_run();
   EXPECT_THAT(run.with("num_experts", whole(4)), ElementsAre("num_experts"));

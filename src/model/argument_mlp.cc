@@ -104,6 +104,13 @@ class Widths {
   std::optional<bool> is_gated_;
 };
 
+// `moe_layer_freq`: a model cut down to its first layers may have none with experts.
+bool are_all_dense(const StatedArguments& stated) {
+  const ArgValue* found = stated.find("moe_layer_freq");
+  const auto* list = found == nullptr ? nullptr : std::get_if<std::vector<std::int64_t>>(found);
+  return list != nullptr && std::ranges::find(*list, 1) == list->end();
+}
+
 void check_experts(const LanguageTensors& model, StatedArguments& stated) {
   const std::optional<std::string_view> name = stated.named({"num_experts", "num_moe_experts"});
   const Number experts = stated.number({"num_experts", "num_moe_experts"});
@@ -112,7 +119,8 @@ void check_experts(const LanguageTensors& model, StatedArguments& stated) {
   if (router == nullptr) {
     const bool has_mlp = model.in_some_layer({"mlp.linear_fc2.weight"}) != nullptr;
     if (has_mlp) stated.hold(*name);
-    if (has_mlp && experts.value_or(0) > 1) stated.contradict(*name, "no layer has a router");
+    if (has_mlp && experts.value_or(0) > 1 && !are_all_dense(stated))
+      stated.contradict(*name, "no layer has a router");
   } else if (!experts) {
     stated.contradict(*name, shown_by(*router) + translated(" is there"));
   } else {

@@ -458,17 +458,27 @@ bool has_plain_rope(const Arguments& values, const std::string& section) {
   return find_set(values, section + "rope.mrope_section") == nullptr;
 }
 
-/// Where a path of ours is written; empty for what the plain rotary embedding does not need.
+/// Where a path of ours is written; empty for what the plain rotary embedding does not need, and
+/// for a type that is another one's guess. Where kinds of layers have settings of their own, those
+/// of ours are the whole attention's.
 std::string written_path(const std::string& path, const Arguments& values) {
   constexpr std::string_view kRope = "rope.";
+  if (const std::size_t whole = path.rfind(kWholeLayers); whole != std::string::npos) {
+    const std::string section = path.substr(0, whole);
+    const bool is_type = path.substr(section.size() + kWholeLayers.size()) == "rope_type";
+    return is_type && !has_plain_rope(values, section) ? std::string() : path;
+  }
   const std::size_t rope = path.rfind("." + std::string(kRope));
   const std::string section = rope == std::string::npos ? "" : path.substr(0, rope + 1);
   const std::string key = path.substr(section.size());
   if (!key.starts_with(kRope)) return path;
-  if (key == "rope.theta") return section + "rope_theta";
+  const bool by_layer = is_by_layer(values, section);
+  if (key == "rope.theta") return by_layer ? std::string() : section + "rope_theta";
   if (has_plain_rope(values, section)) return {};
-  if (key == "rope.type") return section + "rope_scaling.rope_type";
-  return section + "rope_scaling." + key.substr(kRope.size());
+  const std::string place =
+      section + (by_layer ? std::string(kWholeLayers) : std::string("rope_scaling."));
+  if (key == "rope.type") return place + "rope_type";
+  return place + key.substr(kRope.size());
 }
 
 }  // namespace

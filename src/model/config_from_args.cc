@@ -254,19 +254,38 @@ class ConfigBuilder {
       set(rule.hf[1], ArgValue{std::move(dense)}, false);
       return {};
     }
-    const std::int64_t leading = std::ssize(dense);
-    if (leading > 0 && dense.back() != leading - 1) {
-      note(translated("{} = {}, where family {} has its dense layers first", rule.args[0],
-                      to_string(*found), mapping_.family));
-    }
-    set(rule.hf[0], ArgValue{leading}, false);
+    return apply_leading_dense(rule, experts, found);
+  }
+
+  // The files of such families count the dense layers in front, and some have a step besides.
+  Status apply_leading_dense(const ConfigRule& rule, const ExpertLayers& experts,
+                             const ArgValue* found) {
+    const auto refuse = [&]() -> Status {
+      if (says_experts_otherwise(rule)) return {};
+      return unsaid_argument(rule.args[0], found == nullptr ? ArgValue{} : *found, mapping_.family);
+    };
     if (rule.kind == RuleKind::kExpertRange) {
-      set(rule.hf[1], ArgValue{layers - 1}, false);
-      set(rule.hf[2], ArgValue{std::int64_t{1}}, false);
-    } else if (rule.hf.size() > 1) {
-      set(rule.hf[1], ArgValue{std::int64_t{1}}, false);
+      const std::optional<ExpertRange> range = expert_range_of(experts);
+      if (!range) return refuse();
+      set(rule.hf[0], ArgValue{range->first}, false);
+      set(rule.hf[1], ArgValue{range->last}, false);
+      set(rule.hf[2], ArgValue{range->interval}, false);
+      return {};
     }
+    const bool has_step = rule.hf.size() > 1;
+    const auto step = step_after_dense(experts, has_step ? std::ssize(experts) : 1);
+    if (!step) return refuse();
+    set(rule.hf[0], ArgValue{leading_dense(experts)}, false);
+    if (has_step) set(rule.hf[1], ArgValue{*step}, false);
     return {};
+  }
+
+  // By a list of the layers, which counts.
+  [[nodiscard]] bool says_experts_otherwise(const ConfigRule& rule) const {
+    return std::ranges::any_of(mapping_.config, [&](const ConfigRule& other) {
+      return &other != &rule && tells_experts(other) && !other.hf.empty() &&
+             hf_.contains(other.hf[0]);
+    });
   }
 
   void apply_listed(const ConfigRule& rule) {

@@ -9,6 +9,7 @@
 #include "base/fail.h"
 #include "base/text.h"
 #include "model/config_values.h"
+#include "model/head_rules.h"
 
 namespace shardwright {
 namespace {
@@ -132,6 +133,7 @@ Result<std::vector<DifferingSetting>> differing_settings(const Mapping& mapping,
   std::vector<DifferingSetting> differing;
   for (const std::string& name : settings_said(mapping, run)) {
     if (is_of_training(name) || name == kPredictionLayers) continue;
+    if (is_of_replaced_head(config, name)) continue;
     ArgValue theirs = value_in(of_run, name);
     ArgValue ours = value_in(of_config, name);
     if (same_value(theirs, ours)) continue;

@@ -45,6 +45,32 @@ ExpertLayers experts_in(const ExpertRange& range, std::int64_t layers) {
   });
 }
 
+std::optional<ExpertRange> expert_range_of(const ExpertLayers& experts) {
+  const std::int64_t layers = std::ssize(experts);
+  const std::int64_t first = leading_dense(experts);
+  const auto behind = std::ranges::find(experts.rbegin(), experts.rend(), 1);
+  const std::int64_t last = layers - 1 - (behind - experts.rbegin());
+  for (std::int64_t interval = 1; interval <= std::max<std::int64_t>(layers, 1); ++interval) {
+    for (const std::int64_t end : {layers - 1, last}) {
+      const ExpertRange range{first, end, interval};
+      if (experts_in(range, layers) == experts) return range;
+    }
+  }
+  return std::nullopt;
+}
+
+std::optional<std::int64_t> step_after_dense(const ExpertLayers& experts, std::int64_t most) {
+  const std::int64_t dense = leading_dense(experts);
+  for (std::int64_t step = 1; step <= most; ++step) {
+    if (experts_after_dense(dense, step, std::ssize(experts)) == experts) return step;
+  }
+  return std::nullopt;
+}
+
+std::int64_t leading_dense(const ExpertLayers& experts) {
+  return std::ranges::find(experts, 1) - experts.begin();
+}
+
 ExpertLayers experts_numbered(std::span<const std::int64_t> numbers, std::int64_t layers) {
   return where(layers, [numbers](std::int64_t layer) {
     return std::ranges::find(numbers, layer) != numbers.end();

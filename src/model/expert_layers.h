@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -18,6 +19,9 @@ using ExpertLayers = std::vector<std::int64_t>;
 /// The first `dense` layers have none; of the others those that `step` divides have (DeepSeek).
 [[nodiscard]] ExpertLayers experts_after_dense(std::int64_t dense, std::int64_t step,
                                                std::int64_t layers);
+/// Which step makes these layers of their leading dense ones, if any up to `most` does.
+[[nodiscard]] std::optional<std::int64_t> step_after_dense(const ExpertLayers& experts,
+                                                           std::int64_t most);
 /// Layers `step`, 2·`step` and so on, counted from 1, but for those listed (Qwen).
 [[nodiscard]] ExpertLayers experts_each_step(std::int64_t step, std::span<const std::int64_t> dense,
                                              std::int64_t layers);
@@ -29,6 +33,8 @@ struct ExpertRange {
   std::int64_t interval = 1;
 };
 [[nodiscard]] ExpertLayers experts_in(const ExpertRange& range, std::int64_t layers);
+/// That of these layers, if there is one; of none it is empty.
+[[nodiscard]] std::optional<ExpertRange> expert_range_of(const ExpertLayers& experts);
 /// The layers of these numbers, counted from 0 (Llama 4).
 [[nodiscard]] ExpertLayers experts_numbered(std::span<const std::int64_t> numbers,
                                             std::int64_t layers);
@@ -38,6 +44,9 @@ struct ExpertRange {
                                                     const std::vector<std::string>& types,
                                                     std::int64_t layers);
 [[nodiscard]] std::vector<std::string> to_mlp_types(const ExpertLayers& experts);
+
+/// How many layers have none before the first that has.
+[[nodiscard]] std::int64_t leading_dense(const ExpertLayers& experts);
 
 /// Megatron's `moe_layer_freq`: one number where all layers are alike, because a list makes
 /// Megatron name every layer.

@@ -232,10 +232,61 @@ TEST(Ernie, GivesFirstLastAndIntervalOfTheLayersWithExperts) {
   Json json = ernie_21b();
   json.update({{"num_hidden_layers", 6}, {"moe_layer_end_index", 4}, {"moe_layer_interval", 2}});
   EXPECT_EQ(argument(json, "moe_layer_freq"), ArgValue(List{0, 1, 0, 1, 0, 0}));
+  const Json again = family_and_back(json);
+  EXPECT_EQ(again.value("moe_layer_start_index", -9), 1);
+  EXPECT_EQ(again.value("moe_layer_end_index", -9), 3);
+  EXPECT_EQ(again.value("moe_layer_interval", -9), 2);
+  EXPECT_THAT(refusal_back("ernie4_5_moe", {{"moe_layer_freq", ArgValue{List{1, 0, 0, 1}}},
+                                            {"num_experts", ArgValue{std::int64_t{4}}},
+                                            {"moe_ffn_hidden_size", ArgValue{std::int64_t{8}}}}),
+              HasSubstr("moe_layer_freq = [1, 0, 0, 1], which no config.json of family"));
   const Json back = family_and_back(ernie_21b());
   EXPECT_EQ(back.value("moe_layer_start_index", -9), 1);
   EXPECT_EQ(back.value("moe_layer_end_index", -9), 27);
   EXPECT_EQ(back.value("moe_layer_interval", -9), 1);
+}
+
+TEST(Falcon, HasAsManyGroupsAsHeadsWhereItsNewerFormSaysSo) {
+  Json json = Json::parse(R"({"architectures": ["FalconForCausalLM"], "model_type": "falcon",
+    "hidden_size": 64, "num_attention_heads": 4, "num_hidden_layers": 2, "vocab_size": 128,
+    "multi_query": true, "new_decoder_architecture": true, "num_kv_heads": 4})");
+  EXPECT_EQ(family_and_back(json)["num_kv_heads"], 4);
+  json["num_kv_heads"] = 2;
+  EXPECT_EQ(family_and_back(json)["num_kv_heads"], 2);
+  json["new_decoder_architecture"] = false;
+  EXPECT_EQ(family_and_back(json)["num_kv_heads"], 1);
+}
+
+// Their classes scale what nothing is said of.
+TEST(PlainRope, IsSaidWhereTheClassHasAnotherDefault) {
+  for (const char* family : {"apertus", "cwm"}) {
+    Json json =
+        Json::parse(R"({"hidden_size": 64, "intermediate_size": 96, "num_attention_heads": 4,
+      "num_hidden_layers": 2, "num_key_value_heads": 2, "vocab_size": 128, "rope_theta": 5000.0})");
+    json["model_type"] = family;
+    json["architectures"] = {shipped(family).architectures[0]};
+    EXPECT_EQ(family_and_back(json)["rope_scaling"], Json({{"rope_type", "default"}})) << family;
+    json["rope_scaling"] = {{"rope_type", "llama3"}, {"factor", 4.0}};
+    EXPECT_EQ(family_and_back(json)["rope_scaling"]["rope_type"], "llama3") << family;
+  }
+}
+
+TEST(Mellum, HasScaledRotaryFrequenciesInLayersWithWholeAttention) {
+  Json json = Json::parse(R"({
+    "architectures": ["MellumForCausalLM"], "model_type": "mellum", "hidden_size": 64,
+    "intermediate_size": 96, "num_attention_heads": 4, "num_hidden_layers": 2,
+    "num_key_value_heads": 2, "vocab_size": 128, "num_experts": 4, "num_experts_per_tok": 2,
+    "moe_intermediate_size": 32, "layer_types": ["full_attention", "sliding_attention"],
+    "sliding_window": 16, "rope_parameters": {
+      "full_attention": {"rope_type": "yarn", "rope_theta": 5000.0, "factor": 4.0,
+                         "original_max_position_embeddings": 32},
+      "sliding_attention": {"rope_type": "default", "rope_theta": 100.0}}})");
+  const Json back = family_and_back(json);
+  EXPECT_FALSE(back.contains("rope_scaling"));
+  EXPECT_FALSE(back.contains("rope_theta"));
+  EXPECT_EQ(back["rope_parameters"], json["rope_parameters"]);
+  json["rope_parameters"]["full_attention"] = {{"rope_type", "default"}, {"rope_theta", 5000.0}};
+  EXPECT_EQ(family_and_back(json)["rope_parameters"], json["rope_parameters"]);
 }
 
 TEST(Exaone4, HasAWindowInTheLayersThatItsConfigNames) {

@@ -197,6 +197,12 @@ std::string headless_stem(std::string_view architecture) {
   return {};
 }
 
+bool is_of_replaced_head(const HfConfig& config, std::string_view argument) {
+  constexpr std::array<std::string_view, 2> kTying = {"untie_embeddings_and_output_weights",
+                                                      "share_embeddings_and_output_weights"};
+  return std::ranges::find(kTying, argument) != kTying.end() && !head_module(config).empty();
+}
+
 std::string head_module(const HfConfig& config) {
   if (config.architectures.empty()) return {};
   const std::string_view name = config.architectures[0];

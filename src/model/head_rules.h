@@ -15,6 +15,10 @@ namespace shardwright {
 /// (`score`); empty where config.json names a language model.
 [[nodiscard]] std::string head_module(const HfConfig& config);
 
+/// Whether an argument is about the head that such an architecture has replaced by its own: whether
+/// its embeddings were tied says nothing of that one.
+[[nodiscard]] bool is_of_replaced_head(const HfConfig& config, std::string_view argument);
+
 /// The architecture whose model has the same layers: LlamaForCausalLM's for
 /// LlamaForSequenceClassification. Empty for what is no head's.
 [[nodiscard]] std::string headless_stem(std::string_view architecture);

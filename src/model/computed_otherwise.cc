@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "model/computed_otherwise.h"
+
+#include <algorithm>
+#include <string_view>
+#include <variant>
+
+#include "base/translated.h"
+#include "model/config_rules.h"
+
+namespace shardwright {
+namespace {
+
+using Sentences = std::vector<std::string>;
+
+std::string_view text_of(const Arguments& values, std::string_view name) {
+  const ArgValue* found = find_set(values, name);
+  const auto* text = found == nullptr ? nullptr : std::get_if<std::string>(found);
+  return text == nullptr ? std::string_view() : *text;
+}
+
+bool is_true(const Arguments& values, std::string_view name) {
+  const ArgValue* found = find_set(values, name);
+  return found != nullptr && same_value(*found, ArgValue{true});
+}
+
+// Whether any rule of the family takes this setting.
+bool is_read(const Mapping& mapping, std::string_view end) {
+  return std::ranges::any_of(mapping.config, [&](const ConfigRule& rule) {
+    return !rule.args.empty() && std::ranges::any_of(rule.hf, [&](const std::string& name) {
+      return name.ends_with(end);
+    });
+  });
+}
+
+// The type that all layers have, or those with whole attention.
+void add_rope_type(const Arguments& hf, const Arguments& args, Sentences& told) {
+  const std::string_view type = text_of(hf, "rope.type");
+  const bool is_lost = (type == "yarn" && text_of(args, "position_embedding_type") != "yarn" &&
+                        text_of(args, "rope_type") != "yarn") ||
+                       (type == "llama3" && !is_true(args, "use_rope_scaling"));
+  if (!is_lost) return;
+  told.push_back(
+      translated("rotary frequencies are scaled as rope.type = {} says, and the "
+                 "arguments have position_embedding_type = {}",
+                 type, text_of(args, "position_embedding_type")));
+}
+
+void add_rope_of_windows(const Mapping& mapping, const Arguments& hf, Sentences& told) {
+  constexpr std::string_view kType = "rope.sliding_attention.rope_type";
+  constexpr std::string_view kTheta = "rope.sliding_attention.rope_theta";
+  const std::string_view type = text_of(hf, kType);
+  if (!type.empty() && type != "default" && !is_read(mapping, "sliding_attention.rope_type")) {
+    told.push_back(
+        translated("rotary frequencies of layers with a sliding window are scaled as {} = {} says",
+                   kType, type));
+  }
+  const ArgValue* theta = find_set(hf, kTheta);
+  const ArgValue* whole = find_set(hf, "rope.theta");
+  const bool is_own = theta != nullptr && whole != nullptr && !same_value(*theta, *whole);
+  if (is_own && !is_read(mapping, "sliding_attention.rope_theta")) {
+    told.push_back(
+        translated("layers with a sliding window have {} = {}", kTheta, to_string(*theta)));
+  }
+}
+
+// Where the family's files have another type than the one that its rules go by.
+void add_rope_of_whole(const Mapping& mapping, const Arguments& hf, Sentences& told) {
+  const std::string_view type = text_of(hf, "rope.type");
+  if (is_read(mapping, "rope.type")) return;  // add_rope_type's
+  for (const ConfigRule& rule : mapping.config) {
+    const bool is_type = !rule.hf.empty() && rule.hf[0].ends_with("full_attention.rope_type");
+    if (!is_type || !rule.fallback || type.empty()) continue;
+    if (same_value(*rule.fallback, ArgValue{std::string(type)})) continue;
+    told.push_back(
+        translated("rotary frequencies of layers with whole attention are scaled as "
+                   "rope.full_attention.rope_type = {} says",
+                   type));
+  }
+}
+
+void add_yarn_of_a_part(const Arguments& args, Sentences& told) {
+  if (text_of(args, "position_embedding_type") != "yarn") return;
+  if (is_true(args, "multi_latent_attention")) return;  // with widths of its own
+  const ArgValue* share = find_set(args, "rotary_percent");
+  const auto* number = share == nullptr ? nullptr : std::get_if<double>(share);
+  if (number == nullptr || *number >= 1.0) return;
+  told.push_back(
+      translated("YaRN turns rotary_percent = {} of a head's channels, where "
+                 "Megatron-Core's turns all of them",
+                 to_string(*share)));
+}
+
+void add_groups_of_experts(const Arguments& hf, const Arguments& args, Sentences& told) {
+  const auto number = [&](std::string_view name) { return whole_or(find_set(args, name), 0); };
+  const std::int64_t groups = number("moe_router_num_groups");
+  const std::int64_t taken = number("moe_router_group_topk");
+  if (groups <= 1 || taken < 1 || taken >= groups) return;
+  std::int64_t best = 0;  // of a group, that the model scores it by
+  if (text_of(hf, "topk_method") == "group_limited_greedy") {
+    best = 1;
+  } else if (is_true(args, "moe_router_enable_expert_bias")) {
+    best = 2;
+  }
+  const std::int64_t summed = number("moe_router_topk") / taken;
+  if (best == 0 || summed == best) return;
+  told.push_back(
+      translated("groups of experts are chosen by their best {}, where Megatron-Core "
+                 "sums their best {} (moe_router_topk / moe_router_group_topk)",
+                 best, summed));
+}
+
+}  // namespace
+
+std::vector<std::string> computed_otherwise(const Mapping& mapping, const Arguments& hf,
+                                            const Arguments& args) {
+  Sentences told;
+  add_rope_type(hf, args, told);
+  add_rope_of_windows(mapping, hf, told);
+  add_rope_of_whole(mapping, hf, told);
+  add_yarn_of_a_part(args, told);
+  if (is_true(hf, "rope.mrope_interleaved")) {
+    told.push_back(
+        translated("time, height and width of pictures turn channels by turns "
+                   "(mrope_interleaved), where Megatron-Core's turn a block each"));
+  }
+  add_groups_of_experts(hf, args, told);
+  return told;
+}
+
+}  // namespace shardwright

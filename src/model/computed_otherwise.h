@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "model/arguments.h"
+#include "model/mapping_file.h"
+
+namespace shardwright {
+
+/// What Megatron-Core computes otherwise than the model of a config.json although `args`, which
+/// were made of it, say what they can: sentences without full stop, for notes. `hf`: the config's
+/// values in the mapping's section, with `rope.*`. Pure. Source: YarnRotaryEmbedding and
+/// MultimodalRotaryEmbedding in megatron/core/models/common/embeddings, group_limited_topk in
+/// megatron/core/transformer/moe/moe_utils.py.
+[[nodiscard]] std::vector<std::string> computed_otherwise(const Mapping& mapping,
+                                                          const Arguments& hf,
+                                                          const Arguments& args);
+
+}  // namespace shardwright
