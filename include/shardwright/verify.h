@@ -21,6 +21,9 @@ struct ProofOptions {
   /// Vocabulary rows that mean something, where nothing in the checkpoint tells; the rest is
   /// padding and left out.
   std::optional<std::int64_t> vocab_size = std::nullopt;
+  /// Rows of the vocabulary that the model has which it is held against: taken where the checkpoint
+  /// calls fewer of its own anything but padding.
+  std::optional<std::int64_t> other_rows = std::nullopt;
   bool own_names = false;  ///< tensors as they are stored and named, no model family
   /// Optimizer states under the names of their entries, as earlier manifests have them; else those
   /// in buckets and files of ranks are taken for what they are of the model's tensors.

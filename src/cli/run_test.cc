@@ -60,7 +60,7 @@ TEST(RunCommandLine, AManifestTakesThePlaceOfManifestsOnly) {
     return std::to_string(status) + " " + capture.messages;
   };
   EXPECT_THAT(run(folder / "precious.safetensors"),
-              testing::AllOf(HasSubstr("SW0107"), HasSubstr("a file that is not a manifest")));
+              testing::AllOf(HasSubstr("SW0107"), HasSubstr("not what --manifest writes")));
   EXPECT_EQ(folder.get("precious.safetensors"), read_file(model + "/model.safetensors"));
   EXPECT_EQ(run(folder / "manifest.json").substr(0, 1), "0");
   EXPECT_EQ(run(folder / "manifest.json").substr(0, 1), "0") << "an older one may go";

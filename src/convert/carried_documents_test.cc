@@ -16,6 +16,7 @@
 #include "model/built_in_models.h"
 #include "state/common_state.h"
 #include "state/run_config.h"
+#include "state/state_document.h"
 #include "testing/golden_files.h"
 #include "testing/temporary_folder.h"
 
@@ -215,6 +216,28 @@ TEST(DtypeOfArguments, IsWhatTheTensorsAre) {
 }
 
 // Megatron takes a hybrid model's stages from the bars in its pattern, and nothing beside them.
+// Megatron-Bridge stores none, and files of ranks have the embedding once more in the last stage.
+TEST(ArgumentsOfNoRun, SayWhetherTheOutputLayerIsTheEmbedding) {
+  for (const bool is_tied : {true, false}) {
+    const TemporaryFolder folder;
+    ConvertRequest request;
+    request.input = golden_path(is_tied ? "hf/qwen2/hf" : "hf/llama3/hf");
+    request.output = folder / "in";
+    ASSERT_TRUE(convert_now(request));
+    const std::string common = "in/iter_0000000/common.pt";
+    StateDocument state = StateDocument::read(folder.get(common)).value();
+    ASSERT_TRUE(state.document().erase(state.dict(), "args"));
+    folder.put(common, state.encode().value());
+    request.input = folder / "in";
+    request.output = folder / "ranks";
+    request.format = "legacy";
+    request.parallel.pipeline = 2;
+    ASSERT_TRUE(convert_now(request));
+    const TensorMap read = read_all_tensors(folder / "ranks").value();
+    EXPECT_EQ(read.contains("output_layer.weight"), !is_tied);
+  }
+}
+
 TEST(LayoutOfArguments, OfHybridModelsIsInTheirPattern) {
   const TemporaryFolder folder;
   convert_or_fail(documents_request(golden_path("hf/nemotron_h/hf"), folder / "hf", "torch_dist"));

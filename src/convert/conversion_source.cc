@@ -278,11 +278,15 @@ class Opening {
       notes_.push_back("--accept-loss: " + state.what);
     }
     if (std::string note = note_on_frozen(found); !note.empty()) notes_.push_back(std::move(note));
-    return check_settings();
+    return check_settings(is_part);
   }
 
-  Status check_settings() {
+  Status check_settings(bool is_part) {
     LostSettings lost = SW_TRY(find_lost_settings(checkpoint(), source_.wanted));
+    if (!lost.states.empty() && !is_part) {
+      if (!request_.accept_loss) return fail(Code::kOptimizerUnsupported, "{}", lost.states);
+      notes_.push_back("--accept-loss: " + lost.states);
+    }
     if (!lost.groups.empty()) {
       if (!request_.accept_loss) return fail(Code::kStateUnreadable, "{}", lost.groups);
       notes_.push_back("--accept-loss: " + lost.groups);

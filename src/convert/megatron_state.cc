@@ -135,6 +135,16 @@ void add_head_argument(const TargetParts& parts, ArgumentEdits& edits) {
   edits.emplace_back("untie_embeddings_and_output_weights", true);
 }
 
+// Nothing else tells a last stage's copy of the embedding in files of ranks from a head.
+ArgumentEdits tying_of(const TargetParts& parts) {
+  const auto has = [&](std::string_view name) {
+    return std::ranges::any_of(parts.tensors,
+                               [&](const DraftTensor& tensor) { return tensor.desc.name == name; });
+  };
+  if (!has("embedding.word_embeddings.weight")) return {};
+  return {{"untie_embeddings_and_output_weights", has("output_layer.weight")}};
+}
+
 void add_vocabulary_argument(const ConvertRequest& request, ArgumentEdits& edits) {
   if (request.extend_vocab) edits.emplace_back("vocab_size", *request.extend_vocab);
 }
@@ -396,6 +406,7 @@ Status add_state_from_megatron(const ConvertRequest& request, const Checkpoint& 
       return edit.first.starts_with('_') || edit.first.contains('.');
     });
     add_missing(told, edits.arguments);
+    add_missing(tying_of(parts), edits.arguments);
     if (source.arguments.empty()) {
       notes.push_back("the source has no arguments of a run: those of the layout are written");
     }

@@ -6,6 +6,7 @@
 #include <span>
 
 #include "codec/stand_in.h"
+#include "codec/torch_file.h"
 #include "format/hf/hf_reader.h"
 #include "format/mlite/rank_files.h"
 #include "format/model_config.h"
@@ -14,11 +15,14 @@
 namespace shardwright {
 namespace {
 
+// Of Megatron-Bridge: how far the run is.
+constexpr std::string_view kTrainState = "train_state.pt";
+
 // What a Megatron directory carries besides its entries.
 Status list_companions(Checkpoint& checkpoint, Defects& defects) {
   const Directory& directory = *checkpoint.directory;
   for (const DirectoryEntry& entry : SW_TRY(directory.list(""))) {
-    const bool is_file = entry.name == "run_config.yaml" || entry.name == "train_state.pt";
+    const bool is_file = entry.name == "run_config.yaml" || entry.name == kTrainState;
     const bool is_folder = entry.name == "tokenizer" || entry.name == "hf";
     const bool is_of_rank = is_mlite_rank_file(entry);
     if (!is_file && !is_folder && !is_of_rank) continue;
@@ -90,6 +94,16 @@ Status check_carried(const Checkpoint& checkpoint, Defects& defects) {
   };
   for (const auto* list : {&checkpoint.artifacts, &checkpoint.companions}) {
     for (const auto& [name, object] : *list) {
+      if (name == kTrainState) {
+        const auto file = checkpoint.files->get(object.file);
+        if (!file) continue;  // the step that needs it says so
+        const auto state = TorchFile::open(**file);
+        if (state) continue;
+        Error error = state.error();
+        if (!Defects::is_one(error)) error.code = Code::kStateUnreadable;
+        SW_TRY(defects.report(std::unexpected(std::move(error))));
+        continue;
+      }
       if (!ends_with_any(name, kText)) continue;
       if (object.range.length == 0 && !ends_with_any(name, kNeverEmpty)) continue;
       const auto file = checkpoint.files->get(object.file);

@@ -135,8 +135,7 @@ class StateSurvey {
     in_order([&](const TrainedWeight& weight) {
       const Optimizer optimizer = optimizer_of(weight);
       StateKinds expected = kinds[optimizer];
-      const bool has_moment = weight.kinds.contains(kFirstMoment);
-      if (is_adam_ && has_moment) expected.insert(kSecondMoment);
+      if (is_adam_) expected.insert({kFirstMoment, kSecondMoment});
       // Without a distributed optimizer a float32 weight is its own master weight.
       const bool is_own_master = weight.desc->dtype == DType::kF32;
       if (is_own_master && !weight.kinds.contains(kMasterKind)) expected.erase(kMasterKind);

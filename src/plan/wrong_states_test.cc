@@ -148,6 +148,10 @@ TEST(WrongStates, AreSecondMomentsOfAdamIfItIsNamed) {
   const StateFindings found = findings_of(entries, NamedOptimizer::kAdam);
   ASSERT_EQ(found.wrong.size(), 1U);
   EXPECT_THAT(found.wrong[0].what, HasSubstr("of Adam, which the run's arguments name"));
+  std::vector<Entry> bare;
+  add_weight(kProj, {4, 8, 8}, {"param"}, bare);
+  EXPECT_THAT(findings_of(bare).wrong, IsEmpty()) << "SGD's may have no other";
+  EXPECT_THAT(tensors_of(findings_of(bare, NamedOptimizer::kAdam)), ElementsAre(kProj));
 }
 
 }  // namespace

@@ -44,6 +44,24 @@ constexpr const char* kNoGroups =
     "common state: the optimizer's parameter groups are missing; convert without it "
     "(--optimizer drop)";
 
+constexpr const char* kNoStates =
+    "common state: the optimizer has parameter groups, and none of its states is stored; convert "
+    "without it (--optimizer drop)";
+
+bool has_unread_states(const Checkpoint& checkpoint) {
+  return checkpoint.has_unread_optimizer || !checkpoint.unread_optimizer_file.empty();
+}
+
+// Of an optimizer that can't be without states: SGD's may have none.
+bool has_groups_of_adam(pickle::Value chain) {
+  for (const pickle::Value optimizer : chained_optimizers(chain)) {
+    for (const pickle::Value group : param_groups_of(optimizer)) {
+      if (group.find("betas")) return true;
+    }
+  }
+  return false;
+}
+
 std::vector<OptimizerGroup> groups_of_all(pickle::Value chain) {
   std::vector<OptimizerGroup> groups;
   for (const pickle::Value optimizer : chained_optimizers(chain)) {
@@ -61,7 +79,16 @@ Result<LostSettings> find_lost_settings(const Checkpoint& checkpoint, const Cata
   const bool is_lost = checkpoint.common_state.empty();
   if (is_lost && !checkpoint.location.traits.needs_common_state) return lost;
   const std::vector<TensorDesc> parameters = trained_parameters(catalog);
-  if (parameters.empty()) return lost;
+  if (parameters.empty()) {
+    const bool has_any = std::ranges::any_of(catalog.tensors, [](const StoredTensor& tensor) {
+      return split_state_name(tensor.desc.name).has_value();
+    });
+    if (!is_lost && !has_any && !has_unread_states(checkpoint)) {
+      const StateDocument state = SW_TRY(StateDocument::read(checkpoint.common_state));
+      if (has_groups_of_adam(state.dict().find("optimizer"))) lost.states = kNoStates;
+    }
+    return lost;
+  }
   if (is_lost) {
     lost.groups = kNoGroups;
     return lost;

@@ -13,6 +13,8 @@ struct LostSettings {
   /// That no parameter group is there, a sentence: nothing says what the states were trained with,
   /// nor how many steps. Empty where there is one.
   std::string groups;
+  /// That there are groups of Adam's and no state of any parameter, a sentence; else empty.
+  std::string states;
   /// Sentences about the rest: parameters of a kind that no group is for, the scheduler.
   Notes others;
 };

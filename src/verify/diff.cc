@@ -328,10 +328,12 @@ Result<DiffReport> diff_checkpoints(const std::string& left, const std::string& 
     return refuse_sizes(left + ", " + right);
   }
   if (naming == Naming::kCanonical) {
-    // The fewest rows that either side knows to mean something.
+    // The fewest rows that either side knows to mean something; but rows that one knows to mean
+    // something and that the other has not are no padding.
     const auto rows = [](const View& one, const View& other) {
       const std::optional<std::int64_t>& least = other.vocabulary.usual;
-      return least && (!one.vocabulary.usual || *least < *one.vocabulary.usual);
+      const std::optional<std::int64_t>& own = one.vocabulary.usual;
+      return least && (!own || (*least < *own && *own <= other.stored_rows));
     };
     if (rows(of_left, of_right)) cut_vocabulary(of_left, of_right.vocabulary);
     if (rows(of_right, of_left)) cut_vocabulary(of_right, of_left.vocabulary);

@@ -311,6 +311,24 @@ TEST(Diff, LeavesPaddingOutThatOneSideKnows) {
   EXPECT_THAT(report.notes, Contains(HasSubstr("padding rows of the vocabulary")));
 }
 
+// Rows that mean something, and that the other model has not, are no padding.
+TEST(Diff, FindsAVocabularyThatWasExtended) {
+  const Planted made;
+  const std::string model = golden_path("hf/llama3/hf");
+  ConvertRequest request;
+  request.input = model;
+  request.output = made.path();
+  request.extend_vocab = 600;
+  ASSERT_TRUE(convert_now(request));
+  EXPECT_FALSE(diff(golden("hf/llama3/hf"), made.path()).equal());
+  EXPECT_FALSE(diff(made.path(), golden("hf/llama3/hf")).equal());
+  made.put("../sums.json", write_manifest(hash_checkpoint(model, {}).value()));
+  VerifyOptions options;
+  options.against = made.place() / "sums.json";
+  EXPECT_TRUE(verify_checkpoint(made.path(), options).value().has_errors());
+  EXPECT_FALSE(verify_checkpoint(model, options).value().has_errors());
+}
+
 TEST(Diff, OfTwoModelsIsNeverEqual) {
   const DiffReport report = diff(golden("hf/llama3/hf"), golden("hf/qwen3/hf"));
   EXPECT_FALSE(report.equal());

@@ -87,6 +87,25 @@ TEST_F(LostSettingsTest, StatesWithoutGroupsAreRefused) {
               Contains(AllOf(HasSubstr("--accept-loss"), HasSubstr("groups are missing"))));
 }
 
+TEST_F(LostSettingsTest, GroupsOfAdamWithoutStatesAreRefused) {
+  planted_.edit_metadata(
+      [](Catalog& catalog) {
+        std::erase_if(catalog.tensors, [](const StoredTensor& tensor) {
+          return tensor.desc.name.starts_with("optimizer.");
+        });
+      },
+      "iter_0000010/");
+  EXPECT_THAT(found(Severity::kError), ElementsAre(HasSubstr("none of its states is stored")));
+  const auto refused = convert();
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, Code::kOptimizerUnsupported);
+  EXPECT_THAT(refused.error().message, HasSubstr("--optimizer drop"));
+  const auto accepted = convert(true);
+  ASSERT_TRUE(accepted) << accepted.error().text();
+  EXPECT_THAT(accepted->notes,
+              Contains(AllOf(HasSubstr("--accept-loss"), HasSubstr("none of its states"))));
+}
+
 TEST_F(LostSettingsTest, ALostKindOfGroupIsTold) {
   edit([](pickle::Document& document, pickle::Value state) {
     const auto inner = state.find("optimizer").find("optimizer");

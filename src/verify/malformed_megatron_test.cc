@@ -44,6 +44,9 @@ std::pair<std::string, std::size_t> payload_of(const Planted& p, const std::stri
 
 constexpr Malformed kMegatronCases[] = {
     // torch_dist: the metadata
+    {"TrainStateThatIsNone", Base::kTorchDist,
+     [](const Planted& p) { p.put(iter("train_state.pt"), "hello"); }, Code::kStateUnreadable,
+     "train_state.pt: this is text, not a torch.save archive"},
     {"Hole", Base::kTorchDist,
      [](const Planted& p) {
        p.edit_metadata([](Catalog& c) { edit_chunks(c, kQkv, [](auto& v) { v.pop_back(); }); });

@@ -24,6 +24,9 @@ void check_named_states(const Catalog& named, const Checkpoint& checkpoint, Veri
   if (!lost->groups.empty()) {
     add_finding(report, Code::kStateUnreadable, "common.pt", lost->groups);
   }
+  if (!lost->states.empty()) {
+    add_finding(report, Code::kOptimizerUnsupported, "common.pt", lost->states);
+  }
   for (const std::string& what : lost->others) {
     add_finding(report, Code::kStateUnreadable, "common.pt", what, Severity::kWarning);
   }

@@ -203,7 +203,7 @@ class Verification {
     HashReport manifest = SW_TRY(read_manifest(text));
     manifest.path = options_.against;
     options.own_names = !manifest.is_canonical;
-    if (!options.vocab_size) options.vocab_size = vocabulary_of(manifest);
+    if (!options.vocab_size) options.other_rows = vocabulary_of(manifest);
     options.keeps_stored_states = has_stored_states(manifest);
     return manifest;
   }

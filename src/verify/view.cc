@@ -172,6 +172,10 @@ class Maker {
     if (options_.vocab_size && !view_.checkpoint.location.traits.is_hf_model) {
       view_.vocabulary.usual = options_.vocab_size;
     }
+    // More rows than the run calls padding are none less than the model's that they are held
+    // against.
+    const std::optional<std::int64_t>& other = options_.other_rows;
+    if (other && view_.vocabulary.usual.value_or(0) < *other) view_.vocabulary.usual = other;
     view_.has_states_by_tensor = model.has_states_by_tensor;
     view_.states_left = std::move(model.states_left);
     tensors_ = std::move(model.tensors);
@@ -196,6 +200,10 @@ class Maker {
   }
 
   void cut_padding() {
+    for (const StoredTensor& tensor : view_.plan.target.tensors) {
+      if (!is_vocabulary(tensor.desc)) continue;
+      view_.stored_rows = std::max(view_.stored_rows, tensor.desc.shape[0]);
+    }
     if (view_.vocabulary.usual) {
       cut_vocabulary(view_, view_.vocabulary);
       return;
