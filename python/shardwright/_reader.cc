@@ -217,7 +217,7 @@ void bind_reader(nb::module_& module) {
       .def("find", &Reader::find, nb::arg("name"))
       .def("objects", &Reader::objects)
       .def("read", &Reader::read, nb::arg("index"), nb::arg("origin"), nb::arg("shape"),
-           nb::arg("buffer"))
+           nb::arg("buffer").noconvert())
       .def("documents", &Reader::documents)
       .def("read_document", &Reader::read_document, nb::arg("name"))
       .def("check_unchanged", &Reader::check_unchanged)

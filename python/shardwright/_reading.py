@@ -143,7 +143,14 @@ class Checkpoint:
     def read_into(self, name, origin, shape, buffer):
         tensor = self._tensor(name)
         self._open()
-        for note in tensor.read(list(origin), list(shape), buffer):
+        try:
+            notes = tensor.read(list(origin), list(shape), buffer)
+        except TypeError as error:
+            raise TypeError(
+                f"read_into: found {type(buffer).__name__}, expected memory that may be written: "
+                "one dimension of uint8 without gaps, of NumPy or of torch on the CPU"
+            ) from error
+        for note in notes:
             warnings.warn(note, stacklevel=3)
 
     def check_unchanged(self):

@@ -83,7 +83,8 @@ std::string overview(const PreparedConversion& conversion, const ReplacedOutput&
 
 std::string notes_text(const std::vector<std::string>& notes) {
   std::string text;
-  for (const std::string& note : notes) text += fmt::format("note: {}\n", printable(note));
+  for (const std::string& note : notes)
+    text += fmt::format("note: {}\n", printable(in_language(note)));
   return text.empty() ? "" : "\n" + text;
 }
 

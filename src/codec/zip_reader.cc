@@ -278,6 +278,17 @@ Status Archive::add_entry(std::string_view record, std::string_view extra, Entry
                 "beyond 32 bits",
                 at(directory_offset_), entry.name);
   }
+  constexpr std::uint32_t kMostVersion = 63;  // of the zip format, by its newest specification
+  constexpr std::uint32_t kFolderAttribute = 0x10;
+  if ((field<std::uint16_t>(record, 6) & 0xff) > kMostVersion) {
+    return fail(Code::kZipUnsupported, "{} record '{}' asks for a version of zip that is not there",
+                at(directory_offset_), entry.name);
+  }
+  // torch reads nothing of what is marked so, and says nothing.
+  if ((field<std::uint32_t>(record, 38) & kFolderAttribute) != 0 && !entry.name.ends_with('/')) {
+    return fail(Code::kZipCorrupt, "{} record '{}' is marked as a folder", at(directory_offset_),
+                entry.name);
+  }
   if (field<std::uint16_t>(record, 34) != 0) {
     return fail(Code::kZipUnsupported, "{} record '{}' lies on another disk of a split archive",
                 at(directory_offset_), entry.name);

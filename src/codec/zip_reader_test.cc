@@ -339,6 +339,12 @@ TEST(ZipReader, RefusesADirectoryThatDoesNotAddUp) {
   Forge disk{.pieces = {{}}};
   disk.edit_directory = [](std::string& directory) { directory[34] = 1; };
   expect_zip_refused(disk.bytes(), Code::kZipUnsupported, "another disk");
+  Forge version{.pieces = {{}}};
+  version.edit_directory = [](std::string& directory) { directory[6] = 64; };
+  expect_zip_refused(version.bytes(), Code::kZipUnsupported, "a version of zip");
+  Forge folder{.pieces = {{}}};
+  folder.edit_directory = [](std::string& directory) { directory[38] = 0x10; };
+  expect_zip_refused(folder.bytes(), Code::kZipCorrupt, "is marked as a folder");
   expect_zip_refused("", Code::kZipCorrupt, "no end of a zip directory");
 }
 

@@ -130,6 +130,9 @@ std::span<const Sentence> chinese_of_torch_archives() {
       {"{} record '{}': found broken extra fields, expected a zip64 field for what is beyond 32 "
        "bits",
        "{} 记录 '{}': 额外字段损坏，超过 32 位的值应有 zip64 字段"},
+      {"{} record '{}' asks for a version of zip that is not there",
+       "{} 记录 '{}' 要求一个不存在的 zip 版本"},
+      {"{} record '{}' is marked as a folder", "{} 记录 '{}' 被标为文件夹"},
       {"{} record '{}' lies on another disk of a split archive",
        "{} 记录 '{}' 位于分卷归档的另一个磁盘上"},
       {"{} record '{}': found {} bytes, expected an empty folder",

@@ -280,6 +280,40 @@ TEST(Verify, ComparesNoStatesOfWhichReplicasDiffer) {
   EXPECT_THAT(diff.error().message, HasSubstr(name));
 }
 
+// The same in flat buffers, which belong to nobody before they are shared out.
+TEST(Verify, ComparesNoBuffersOfWhichReplicasDiffer) {
+  Planted planted;
+  const std::string bucket = "mcore/dense_te/v0.16.1/tp2pp1dp2-torch_dist-bucket";
+  Planted::copy(bucket, planted);
+  const std::string name = "optimizer.state.exp_avg_sq.decoder.final_layernorm.weight";
+  ASSERT_TRUE(hash_checkpoint(planted.path(), {}));
+  const auto shown = show_tensor(planted.path(), name, {});
+  ASSERT_TRUE(shown) << shown.error().text();
+  ASSERT_GT(shown->chunks.size(), 1u);
+  const std::size_t last = shown->chunks.size() - 1;
+  const std::uint64_t place = shown->chunks.at(last).range.offset;
+  Checkpoint checkpoint = open_checkpoint(planted.path()).value();
+  ASSERT_TRUE(locate_items(checkpoint.catalog, *checkpoint.files));
+  std::size_t altered = 0;
+  for (const StoredTensor& buffer : checkpoint.catalog.tensors) {
+    for (std::size_t i = 0; i < buffer.chunks.size(); ++i) {
+      const std::string& file = checkpoint.catalog.files[buffer.chunks.file(i)];
+      const ByteRange record = buffer.chunks.range(i);
+      const bool is_inside = record.offset <= place && place < record.offset + record.length;
+      if (!is_inside || file != shown->files.at(last)) continue;
+      alter_sealed(checkpoint.location.path + "/" + file, record, place - record.offset + 3,
+                   '\x33');
+      ++altered;
+    }
+  }
+  ASSERT_EQ(altered, 1u);
+  for (const auto& told : {hash_checkpoint(planted.path(), {}).error(),
+                           diff_checkpoints(golden_path(bucket), planted.path(), {}, {}).error()}) {
+    EXPECT_EQ(told.code, Code::kReplicasDiffer) << told.text();
+    EXPECT_THAT(told.message, HasSubstr(name));
+  }
+}
+
 TEST(Verify, FindsEachBufferOfTheOptimizerThatWasCut) {
   const Planted planted;
   unpack("tp2pp1dp2-torch-bucket", planted.path());

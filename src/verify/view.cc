@@ -61,8 +61,10 @@ class Maker {
     SW_TRY(check_losses());
     SW_TRY(locate_items(view_.checkpoint.catalog, *view_.checkpoint.files));
     SW_TRY(check_names_of_replicas());
-    const bool is_of_ranks = view_.checkpoint.location.traits.is_of_ranks;
-    if (!is_of_ranks) SW_TRY(check_all_replicas());
+    // States of files of ranks lie among the objects, those in flat buffers have no names yet.
+    const bool gets_states =
+        view_.checkpoint.location.traits.is_of_ranks || has_flat_states(catalog());
+    if (!gets_states) SW_TRY(check_all_replicas());
     SW_TRY(put_in_order());
     const bool is_hf = view_.checkpoint.location.traits.is_hf_model;
     if (view_.naming == Naming::kStored) {
@@ -70,8 +72,7 @@ class Maker {
     } else {
       SW_TRY(draft_canonical());
     }
-    // Now with the optimizer's states, which the files of ranks have among the objects.
-    if (is_of_ranks) SW_TRY(check_all_replicas());
+    if (gets_states) SW_TRY(check_all_replicas());
     fill_plan();
     if (view_.naming == Naming::kCanonical && !is_hf) cut_padding();
     SW_TRY(check_plan(view_.plan));

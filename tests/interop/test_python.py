@@ -61,6 +61,23 @@ def every_dtype(tmp_path):
     return tmp_path / "st", tensors
 
 
+def test_memory_that_cannot_be_read_into_is_refused():
+    """Not a copy of it is filled instead."""
+    checkpoint = shardwright.open(LLAMA / "hf")
+    name = "model.norm.weight"
+    (width,) = checkpoint.shape_of(name)
+    whole = numpy.zeros(2 * width, numpy.uint8)
+    checkpoint.read_into(name, (0,), (width,), whole)
+    assert whole.tobytes() == load_hf(LLAMA / "hf")[name].view(torch.uint8).numpy().tobytes()
+    for memory in (
+        numpy.zeros(4 * width, numpy.uint8)[::2], numpy.zeros(2 * width, numpy.int8),
+        numpy.zeros(2 * width, numpy.float32), numpy.zeros((2, width), numpy.uint8),
+        torch.zeros(4 * width, dtype=torch.uint8)[::2], bytes(2 * width), [0] * (2 * width),
+    ):  # fmt: skip
+        with pytest.raises(TypeError, match="read_into: found .*, expected memory that may be written"):
+            checkpoint.read_into(name, (0,), (width,), memory)
+
+
 def test_reads_hugging_face_as_safetensors_does():
     path = LLAMA / "hf"
     assert_same(all_of(path), load_hf(path))
