@@ -17,6 +17,7 @@
 #include "canonical/families.h"
 #include "canonical/lone_head.h"
 #include "canonical/renamed_catalog.h"
+#include "canonical/tied_head.h"
 #include "format/wrapped_base.h"
 #include "layout/model_head.h"
 #include "layout/module_wrappers.h"
@@ -307,6 +308,34 @@ bool may_be_bare(const Catalog& catalog) {
 
 namespace {
 
+// The embedding once more, as the head.
+void add_head(const TiedHead& head, Catalog& catalog) {
+  const auto embedding = std::ranges::find(
+      catalog.tensors, head.embedding, [](const StoredTensor& tensor) { return tensor.desc.name; });
+  if (embedding == catalog.tensors.end()) return;
+  StoredTensor copy = *embedding;
+  copy.desc.name = head.head;
+  catalog.tensors.push_back(std::move(copy));
+}
+
+// Who saves a model without its head, as of one that gives embeddings, leaves no trace of it but
+// names without their first word. A language model of the family has one.
+std::optional<HfNaming> find_without_head(const ModelFacts& facts, const Catalog& catalog,
+                                          std::initializer_list<Catalog*> catalogs, Notes& notes) {
+  const auto head = missing_head(descs_of(catalog));
+  if (!head) return std::nullopt;
+  Catalog whole = catalog;
+  add_head(*head, whole);
+  std::optional<HfNaming> bare = HfNaming::find_bare(facts, whole);
+  if (!bare) return std::nullopt;
+  for (Catalog* each : catalogs) add_head(*head, *each);
+  notes.push_back(
+      translated("no tensor is the output layer, as in a model that gives embeddings: {} is taken "
+                 "for it",
+                 head->embedding));
+  return bare;
+}
+
 Status rename(const HfNaming& naming, std::initializer_list<Catalog*> catalogs, OtherTensors others,
               Notes& notes) {
   Notes again;  // of the catalogs behind the first
@@ -333,15 +362,23 @@ Status name_as_hf(const FamilyChoice& choice, const Checkpoint& checkpoint,
   Notes told_later;
   const auto facts = find_model_facts(choice, checkpoint, mappings, {}, told_later);
   if (!facts) return traits.is_named_by_family ? Status(std::unexpected(facts.error())) : Status();
+  const auto find_bare = [&]() -> std::optional<HfNaming> {
+    if (!may_be_bare(checkpoint.catalog)) return std::nullopt;
+    std::optional<HfNaming> bare = HfNaming::find_bare(*facts, checkpoint.catalog);
+    if (!bare) bare = find_without_head(*facts, checkpoint.catalog, catalogs, notes);
+    return bare;
+  };
   if (is_plain) {
-    const std::optional<HfNaming> bare = HfNaming::find_bare(*facts, checkpoint.catalog);
-    if (bare) return rename(*bare, catalogs, OtherTensors::kKept, notes);
+    if (const auto bare = find_bare()) return rename(*bare, catalogs, OtherTensors::kKept, notes);
   }
   HfNaming naming = SW_TRY(HfNaming::find(*facts, **catalogs.begin()));
   // What is wanted may be a part of the model, which has the names of all of it.
   if (!naming.fit()) {
     HfNaming of_all = SW_TRY(HfNaming::find(*facts, checkpoint.catalog));
     if (of_all.fit()) naming = std::move(of_all);
+  }
+  if (!naming.fit() && !is_plain) {
+    if (const auto bare = find_bare()) return rename(*bare, catalogs, OtherTensors::kKept, notes);
   }
   if (!naming.fit()) return traits.is_named_by_family ? naming.fit() : Status();
   // Files of a model's weights hold what is of the model: its buffers too. A job's hold anything.

@@ -207,6 +207,12 @@ Result<ModelFacts> find_model_facts(const FamilyChoice& choice, const Checkpoint
   facts.config_text = std::move(made.json);
   facts.config_is_ours = true;
   notes.push_back("config.json is written from the training arguments");
+  if (!facts.mapping->config_section.empty()) {
+    notes.push_back(
+        translated("what no argument says outside {} (activations, windows, epsilons of towers) is "
+                   "left to the model's class: --hf-config gives the model's own",
+                   facts.mapping->config_section));
+  }
   for (const std::string& key : made.guessed) {
     notes.push_back(translated("config.json: {} is guessed", key));
   }

@@ -86,6 +86,13 @@ bool has_head_alone(std::string_view config_json, std::span<const TensorDesc> mo
   return config && said_of_tying(*config).value_or(true);
 }
 
+std::optional<TiedHead> missing_head(std::span<const TensorDesc> model) {
+  const std::vector<std::string> embeddings = names_that_end(model, kEmbeddings);
+  if (embeddings.size() != 1 || !names_that_end(model, kHeads).empty()) return std::nullopt;
+  const bool is_of_neox = ends_in(embeddings[0], "embed_in.weight");
+  return TiedHead{embeddings[0], std::string(kHeads[is_of_neox ? 1 : 0])};
+}
+
 std::vector<std::string> output_layer_names(std::span<const TensorDesc> model) {
   std::vector<std::string> names = names_that_end(model, kHeads);
   for (std::string& bias : names_that_end(model, kHeadBiases)) names.push_back(std::move(bias));

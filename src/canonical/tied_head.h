@@ -29,6 +29,9 @@ struct TiedHead {
 /// memory which tensors share once do so, under the first of the names (safetensors' save_model).
 [[nodiscard]] bool has_head_alone(std::string_view config_json, std::span<const TensorDesc> model);
 
+/// The names of a model's only embedding and of the head that goes with it, where it has none.
+[[nodiscard]] std::optional<TiedHead> missing_head(std::span<const TensorDesc> model);
+
 /// The tensors of a model's output layer; none where that is the embedding.
 [[nodiscard]] std::vector<std::string> output_layer_names(std::span<const TensorDesc> model);
 

@@ -11,6 +11,7 @@
 #include "canonical/mlite_naming.h"
 #include "canonical/prediction_source.h"
 #include "canonical/source_model.h"
+#include "canonical/tied_head.h"
 #include "compare/master_weights.h"
 #include "compare/replicas.h"
 #include "compare/source_losses.h"
@@ -68,8 +69,7 @@ class Opening {
     }
     if (!keeps_names(request_)) {
       SW_TRY(check_wrapped());
-      SW_TRY(name_as_hf(request_, checkpoint(), {&source_.wanted, &source_.checkpoint.catalog},
-                        notes_));
+      SW_TRY(name_as_hf());
     }
     SW_TRY(name_mlite());
     SW_TRY(undo_flat());
@@ -94,6 +94,23 @@ class Opening {
                 "{}: --source-ep, --source-etp and --source-tp describe an MLite checkpoint, and "
                 "this is none; leave them out",
                 request_.input);
+  }
+
+  // What has no head is no language model's, and stays as it is where no Megatron model is made.
+  Status name_as_hf() {
+    const auto has_head = [&] { return !output_layer_names(descs_of(source_.wanted)).empty(); };
+    const bool had_head = has_head();
+    Catalog stored = source_.wanted;
+    Notes told;
+    SW_TRY(shardwright::name_as_hf(request_, checkpoint(),
+                                   {&source_.wanted, &source_.checkpoint.catalog}, told));
+    const bool is_kept = traits_of(request_.format).names == TargetNames::kHf;
+    if (is_kept && !had_head && has_head()) {
+      source_.wanted = std::move(stored);
+    } else {
+      std::ranges::move(told, std::back_inserter(notes_));
+    }
+    return {};
   }
 
   // What was trained is the base and the adapter together: neither goes without a word.

@@ -154,6 +154,13 @@ std::span<const Sentence> chinese_of_canonical() {
        "定它"},
       {"{} has no config.json; give a folder that has it with --hf-config",
        "{} 中没有 config.json；请用 --hf-config 给出含有它的文件夹"},
+      {"what no argument says outside {} (activations, windows, epsilons of towers) is left to the "
+       "model's class: --hf-config gives the model's own",
+       "{} 之外、参数没有说明的设置（各塔的激活函数、窗口、epsilon）取模型类的默认值：用 "
+       "--hf-config 给出模型"
+       "自己的"},
+      {"no tensor is the output layer, as in a model that gives embeddings: {} is taken for it",
+       "没有张量是输出层，如同给出嵌入的模型：以 {} 作为输出层"},
       {"config.json is written from the training arguments", "config.json 根据训练参数写出"},
       {"config.json: {} is guessed", "config.json: {} 是猜测的"},
       {"{}: config.json says a vocabulary of {} rows, and the training arguments {}, the rest of "

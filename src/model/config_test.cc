@@ -503,6 +503,15 @@ TEST(FindFamily, GoesByArchitectureThenByModelType) {
   EXPECT_EQ((*find_family(shipped_mappings(), config))->family, "mixtral");
 }
 
+TEST(FindFamily, KnowsAModelWithoutAHead) {
+  HfConfig config;
+  config.architectures = {"MistralModel"};
+  config.model_type = "mistral";
+  EXPECT_EQ((*find_family(shipped_mappings(), config))->family, "mistral");
+  config.model_type = "bert";
+  EXPECT_FALSE(find_family(shipped_mappings(), config));
+}
+
 TEST(FindFamily, ListsWhatItKnows) {
   HfConfig config;
   config.architectures = {"Qwen2ForCasualLM"};

@@ -28,12 +28,17 @@ bool lists(const std::vector<std::string>& names, std::string_view name) {
   return std::ranges::find(names, name) != names.end();
 }
 
-// By its own name, or as the language model that has the same layers beneath another head. One word
-// may name a language model and a vision-language model (Qwen3_5), which model_type tells apart.
+// By its own name, or as the language model that has the same layers beneath another head or none.
+// One word may name a language model and a vision-language model (Qwen3_5), which model_type tells
+// apart.
 bool has_architecture(const Mapping& mapping, std::string_view architecture,
                       std::string_view model_type) {
   if (lists(mapping.architectures, architecture)) return true;
   std::string stem = headless_stem(architecture);
+  constexpr std::string_view kBase = "Model";  // without any head
+  if (stem.empty() && architecture.ends_with(kBase)) {
+    stem = architecture.substr(0, architecture.size() - kBase.size());
+  }
   if (stem.empty() || (!model_type.empty() && !lists(mapping.model_types, model_type))) {
     return false;
   }

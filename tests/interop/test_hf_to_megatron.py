@@ -4,6 +4,7 @@ import json
 import shutil
 
 import pytest
+import torch
 import transformers
 from safetensors.torch import save_file
 
@@ -88,6 +89,33 @@ def test_biases_that_config_json_denies_are_told(shardwright, tmp_path):
     done = shardwright("convert", source, tmp_path / "out", "--to", "torch_dist")
     assert "what config.json says contradicts the tensors: argument add_" in done.stderr
     assert "repeat it" in done.stderr
+
+
+@pytest.mark.parametrize("tied", [False, True])
+def test_a_model_that_gives_embeddings_has_no_output_layer(shardwright, tmp_path, tied):
+    """As Qwen3-Embedding-8B and e5-mistral are published: names lack `model.`, and there is no head."""
+    model = tmp_path / "model"
+    config = transformers.Qwen3Config(
+        hidden_size=48, intermediate_size=56, num_hidden_layers=2, num_attention_heads=4, head_dim=12,
+        num_key_value_heads=2, vocab_size=132, max_position_embeddings=64, tie_word_embeddings=tied,
+    )  # fmt: skip
+    transformers.Qwen3Model(config).save_pretrained(model)
+    tensors = checkpoints.load_hf(model)
+    assert "embed_tokens.weight" in tensors and "lm_head.weight" not in tensors
+    note = "no tensor is the output layer, as in a model that gives embeddings"
+    assert "PROVEN, but nothing guards" in shardwright("verify", model).stdout
+    told = shardwright("convert", model, tmp_path / "core", "--to", "torch_dist", "--tp", 2).stderr
+    assert (note in told) == (not tied)
+    assert "EQUAL" in shardwright("diff", model, tmp_path / "core").stdout
+    core = checkpoints.load_dcp(tmp_path / "core")
+    assert ("output_layer.weight" in core) == (not tied)
+    assert torch.equal(core["embedding.word_embeddings.weight"][:132], tensors["embed_tokens.weight"])
+    told = shardwright("convert", model, tmp_path / "hf", "--to", "hf").stderr
+    assert note not in told
+    assert "EQUAL" in shardwright("diff", model, tmp_path / "hf").stdout
+    shardwright("convert", tmp_path / "core", tmp_path / "back", "--to", "hf")
+    back = transformers.AutoModel.from_pretrained(tmp_path / "back", dtype="auto").state_dict()
+    checkpoints.assert_same({name: back[name] for name in tensors}, tensors)
 
 
 def test_names_may_lack_the_part_of_the_model(shardwright, tmp_path):
