@@ -33,6 +33,7 @@ Result<ArgumentCheck> hold(const Checkpoint& checkpoint) {
         SW_TRY(model_tensors(checkpoint.catalog, checkpoint.hf_config, checkpoint.files.get()));
     return ArgumentCheck{{}, contradicted_config(config, model.tensors)};
   }
+  if (!checkpoint.hf_config.empty()) SW_TRY(read_hf_config(checkpoint.hf_config));  // carried
   return contradictions_of(checkpoint, SW_TRY(canonical_of(checkpoint)));
 }
 

@@ -242,6 +242,13 @@ TEST(DiagnoseContents, FindsAConfigThatIsCutOff) {
   folder.put("hf/config.json", folder.get("hf/config.json").substr(0, 300));
   EXPECT_THAT(codes_of(folder / "hf"), ElementsAre("SW0240"));
   EXPECT_EQ(diagnosis_of(folder / "hf").complete, false);
+  ConvertRequest request;
+  request.input = golden_path("hf/llama3/hf");
+  request.output = folder / "ckpt";
+  ASSERT_TRUE(convert_now(request));
+  EXPECT_THAT(codes_of(folder / "ckpt"), IsEmpty());
+  folder.put("ckpt/iter_0000000/hf/config.json", "{");
+  EXPECT_THAT(codes_of(folder / "ckpt"), ElementsAre("SW0240"));
 }
 
 TEST(DiagnoseContents, FindsShardsThatTorchDescribedWrong) {
