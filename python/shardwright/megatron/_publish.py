@@ -22,8 +22,8 @@ class Publication:
     """A checkpoint whose files all ranks have written, until `appear`.
 
     `in_flight` says which of its folder's files are of other saves. `planner` is torch's; it checks
-    that the pieces cover each tensor. `written`: what each rank tells of its file. `common`: what is
-    to be in common.pt, None where Megatron-Core has written it itself, or stores it among the
+    that the pieces cover each tensor. `written`: what each rank tells of its file. `common`: what
+    is to be in common.pt, None where Megatron-Core has written it itself, or stores it among the
     objects.
     """
 
