@@ -4,6 +4,7 @@ import concurrent.futures
 import errno
 import fcntl
 import os
+import pickle
 import shutil
 import subprocess
 import sys
@@ -263,6 +264,18 @@ def test_one_writer_writes_to_several_folders_at_once(tmp_path, monkeypatch):
     assert loaded(tmp_path / "one") == {1.0} and loaded(tmp_path / "two") == {2.0}
     with pytest.raises(CheckpointException, match="SW0107.*two: found something there"):
         save(None, 3, writer=writer)  # to where the last one went
+
+
+def test_a_writer_can_be_sent_to_another_process(tmp_path):
+    """As torch's async saves in a process do."""
+    path, writer = tmp_path / "latest", StorageWriter(tmp_path)
+    with pytest.raises(CheckpointException, match="spoilt"):
+        dcp.save({"w": torch.ones(3)}, storage_writer=writer, checkpoint_id=path,
+                 planner=Unfinished(), no_dist=True)  # fmt: skip
+    sent = pickle.loads(pickle.dumps(writer))
+    assert sent.checkpoint_id == path
+    save(path, 2, writer=sent)
+    assert loaded(path) == {2.0} and os.listdir(tmp_path) == ["latest"]
 
 
 def test_the_rank_that_failed_is_what_others_tell(tmp_path, monkeypatch):
