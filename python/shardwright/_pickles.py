@@ -86,18 +86,20 @@ def unpickled(bytes_, where):
 
 
 def check_intact(bytes_, where):
-    """Raises where a record of the archive is not what its CRC-32 says (SW0314): torch does not
-    look."""
+    """Raises where a record of the archive is not what its CRC-32 says, which torch does not look
+    at, or the archive is none that can be read (SW0314)."""
     try:
         archive = zipfile.ZipFile(io.BytesIO(bytes_))
     except zipfile.BadZipFile:
         return  # torch says what is wrong with it
+    except Exception as error:  # of what else its directory may say: places, names, versions
+        raise make("SW0314", f"{where}: the archive's directory: {error}") from error
     for record in archive.infolist():
         if record.CRC == 0:  # torch may be told to compute none
             continue
         try:
             archive.read(record)
-        except (zipfile.BadZipFile, NotImplementedError) as error:
+        except Exception as error:
             raise make("SW0314", f"{where}: record {record.filename}: {error}") from error
 
 

@@ -166,3 +166,22 @@ def test_running_out_of_memory_is_a_memory_error():
     error = shardwright._errors.make("SW0113", "out of memory")
     assert isinstance(error, MemoryError) and isinstance(error, shardwright.OutOfMemoryError)
     assert error.code == "SW0113"
+
+
+def test_a_reader_sees_what_has_replaced_what_it_has_read(tmp_path):
+    path = tmp_path / "step"
+    save(path, 1)
+    reader, handles = StorageReader(path), set()
+    for value in range(1, 8):
+        save(path, value, overwrite=True)
+        # Loads of trainers name the path, or don't.
+        for named in ({"checkpoint_id": path}, {}):
+            state = {"w": torch.zeros(3)}
+            dcp.load(state, storage_reader=reader, no_dist=True, **named)
+            assert state["w"].tolist() == [value] * 3
+            handles.add(len(os.listdir("/proc/self/fd")))
+    described = reader.read_metadata().state_dict_metadata
+    writer = StorageWriter(path, overwrite=True)
+    dcp.save({"v": torch.zeros(2)}, storage_writer=writer, no_dist=True)
+    assert list(described) == ["w"] and list(reader.read_metadata().state_dict_metadata) == ["v"]
+    assert len(handles) == 1, "files stay open"

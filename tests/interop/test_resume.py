@@ -7,6 +7,7 @@ import io
 import os
 import pathlib
 import random
+import zipfile
 
 import numpy
 import pytest
@@ -18,6 +19,7 @@ from torch.distributed.checkpoint.state_dict import get_state_dict, set_state_di
 from torch.distributed.checkpoint.stateful import Stateful
 
 import shardwright
+from shardwright import _pickles
 from shardwright.torch import StorageReader, StorageWriter
 
 OURS = (StorageWriter, StorageReader)
@@ -251,6 +253,24 @@ def test_a_damaged_value_is_named(tmp_path):
     with pytest.raises(CheckpointException, match=r"SW0314.*lr"):
         loaded = {"lr": ""}
         dcp.load(loaded, storage_reader=StorageReader(path), no_dist=True)
+
+
+def test_each_bit_of_an_archives_directory(tmp_path):
+    """Whatever is damaged there, the error is ours and says where."""
+    buffer = io.BytesIO()
+    torch.save({"lr": 0.5}, buffer)
+    intact, causes = buffer.getvalue(), set()
+    _pickles.check_intact(intact, "step: object lr")
+    for at in range(intact.index(b"PK\1\2"), len(intact)):
+        for bit in range(8):
+            damaged = bytearray(intact)
+            damaged[at] ^= 1 << bit
+            try:
+                _pickles.check_intact(bytes(damaged), "step: object lr")
+            except shardwright.FormatError as error:
+                assert error.code == "SW0314" and "step: object lr: " in str(error), error
+                causes.add(type(error.__cause__))
+    assert {UnicodeDecodeError, NotImplementedError, ValueError, zipfile.BadZipFile} <= causes
 
 
 def test_a_file_that_ends_early_is_named(tmp_path):

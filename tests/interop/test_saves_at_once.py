@@ -4,6 +4,8 @@ import concurrent.futures
 import errno
 import fcntl
 import os
+import pickle
+import shutil
 import subprocess
 import sys
 import threading
@@ -15,7 +17,7 @@ from torch.distributed.checkpoint import DefaultSavePlanner
 from torch.distributed.checkpoint.api import CheckpointException
 
 from shardwright.torch import StorageReader, StorageWriter
-from shardwright.torch import _writer
+from shardwright.torch import _published, _writer
 
 
 def save(path, value, planner=None, writer=None):
@@ -125,6 +127,13 @@ class Unplannable(DefaultSavePlanner):
         raise RuntimeError("spoilt")
 
 
+class Unfinished(DefaultSavePlanner):
+    """Fails where a writer is not told, as it isn't of another rank's failure."""
+
+    def finish_plan(self, central_plan):
+        raise RuntimeError("spoilt")
+
+
 class Unwritable(DefaultSavePlanner):
     def resolve_data(self, write_item):
         raise RuntimeError("spoilt")
@@ -166,3 +175,139 @@ def test_links_in_its_place_are_not_followed(tmp_path):
     with pytest.raises(CheckpointException, match="Not a directory"):
         save(tmp_path / "latest", 1)
     assert (tmp_path / "precious" / "notes").read_text() == "precious"
+
+
+def fail(path, writer):
+    with pytest.raises(CheckpointException, match="spoilt"):
+        save(path, 1, Unfinished(), writer)
+    assert os.listdir(path.parent) == [f".{path.name}.partial"]
+
+
+@pytest.mark.parametrize("other_writer", (False, True))
+@pytest.mark.parametrize("target", ("latest", "next"))
+def test_a_save_that_another_rank_failed_is_in_nobodys_way(tmp_path, other_writer, target):
+    path, writer = tmp_path / "latest", StorageWriter(tmp_path / "latest")
+    fail(path, writer)
+    following = StorageWriter(tmp_path) if other_writer else writer
+    dcp.save({f"w{i}": torch.full((1000,), 2.0) for i in range(4)}, storage_writer=following,
+             checkpoint_id=tmp_path / target, no_dist=True)  # fmt: skip
+    assert loaded(tmp_path / target) == {2.0} and os.listdir(tmp_path) == [target]
+
+
+def test_nor_is_one_whose_thread_has_ended(tmp_path):
+    path, writer = tmp_path / "latest", StorageWriter(tmp_path / "latest")
+    with concurrent.futures.ThreadPoolExecutor(1) as pool:
+        pool.submit(fail, path, writer).result()
+        # It might go on, for all that is known.
+        with pytest.raises(CheckpointException, match="SW0107.*latest: another save"):
+            save(path, 2)
+    save(path, 2)
+    assert loaded(path) == {2.0} and os.listdir(tmp_path) == ["latest"] and writer
+
+
+def test_a_forked_process_ends_no_save_of_the_one_that_it_was_forked_from(tmp_path, monkeypatch):
+    path, writer = tmp_path / "latest", StorageWriter(tmp_path / "latest")
+    held = Held(monkeypatch, _writer.ItemFile, "write")
+    with concurrent.futures.ThreadPoolExecutor(1) as pool:
+        first = pool.submit(save, path, 1, writer=writer)
+        assert held.is_there.wait(60)
+        child = os.fork()
+        if child == 0:
+            try:
+                save(tmp_path / "other", 2)
+            finally:
+                os._exit(0)
+        os.waitpid(child, 0)
+        held.go_on()
+        first.result()
+    assert loaded(path) == {1.0} and loaded(tmp_path / "other") == {2.0}
+
+
+def test_steps_of_one_save_in_several_threads(tmp_path, monkeypatch):
+    """What plans in one thread and writes in another may plan the next meanwhile."""
+    path, planner = tmp_path / "latest", DefaultSavePlanner()
+    writer = StorageWriter(path)
+    writer.reset()
+    planner.set_up_planner({"w": torch.ones(3)}, is_coordinator=True)
+    writer.set_up_storage_writer(True)
+    plan = writer.prepare_local_plan(planner.create_local_plan())
+    plans, metadata = planner.create_global_plan([plan])
+    (plan,) = writer.prepare_global_plan(plans)
+    held = Held(monkeypatch, _writer.ItemFile, "write")
+    with concurrent.futures.ThreadPoolExecutor(1) as pool:
+        first = pool.submit(writer.write_data, planner.finish_plan(plan), planner)
+        assert held.is_there.wait(60)
+        save(tmp_path / "next", 2)
+        held.go_on()
+        results = first.result().value()
+    writer.finish(metadata, [results])
+    state = {"w": torch.zeros(3)}
+    dcp.load(state, storage_reader=StorageReader(path), no_dist=True)
+    assert state["w"].tolist() == [1.0] * 3 and loaded(tmp_path / "next") == {2.0}
+
+
+def test_one_writer_writes_to_several_folders_at_once(tmp_path, monkeypatch):
+    writer, held = StorageWriter(tmp_path / "none"), Held(monkeypatch, _writer.ItemFile, "write")
+
+    def save_as(name, value):
+        state = {f"w{i}": torch.full((1000,), float(value)) for i in range(4)}
+        dcp.save(state, storage_writer=writer, checkpoint_id=tmp_path / name, no_dist=True)
+
+    with concurrent.futures.ThreadPoolExecutor(1) as pool:
+        first = pool.submit(save_as, "one", 1)
+        assert held.is_there.wait(60)
+        save_as("two", 2)
+        assert writer.checkpoint_id == tmp_path / "two"
+        held.go_on()
+        first.result()
+    assert sorted(os.listdir(tmp_path)) == ["one", "two"]
+    assert loaded(tmp_path / "one") == {1.0} and loaded(tmp_path / "two") == {2.0}
+    with pytest.raises(CheckpointException, match="SW0107.*two: found something there"):
+        save(None, 3, writer=writer)  # to where the last one went
+
+
+def test_a_writer_can_be_sent_to_another_process(tmp_path):
+    """As torch's async saves in a process do."""
+    path, writer = tmp_path / "latest", StorageWriter(tmp_path)
+    with pytest.raises(CheckpointException, match="spoilt"):
+        dcp.save({"w": torch.ones(3)}, storage_writer=writer, checkpoint_id=path,
+                 planner=Unfinished(), no_dist=True)  # fmt: skip
+    sent = pickle.loads(pickle.dumps(writer))
+    assert sent.checkpoint_id == path
+    save(path, 2, writer=sent)
+    assert loaded(path) == {2.0} and os.listdir(tmp_path) == ["latest"]
+
+
+def test_the_rank_that_failed_is_what_others_tell(tmp_path, monkeypatch):
+    """It removes what the others write, file by file, before the folder is gone."""
+    real = _writer.ItemFile.write
+
+    def write(file):
+        os.unlink(file.path)
+        real(file)
+
+    monkeypatch.setattr(_writer.ItemFile, "write", write)
+    with pytest.raises(CheckpointException, match="SW0109.*latest: .* by a rank that failed"):
+        save(tmp_path / "latest", 1)
+
+
+NAMES = ("n" * 246, "n" * 247, "n" * 255, "\u00fc" * 127, "\u4e2d" * 85)
+
+
+@pytest.mark.parametrize("name", NAMES, ids=lambda name: f"{name[0]}{len(name)}")
+def test_names_may_be_as_long_as_any(tmp_path, monkeypatch, name):
+    path, held = tmp_path / name, Held(monkeypatch, _writer.ItemFile, "write")
+    with concurrent.futures.ThreadPoolExecutor(1) as pool:
+        first = pool.submit(save, path, 1)
+        assert held.is_there.wait(60)
+        (meanwhile,) = os.listdir(tmp_path)
+        assert meanwhile.startswith(f".{name[:70]}") and meanwhile.endswith(".partial")
+        assert len(os.fsencode(meanwhile)) <= 255
+        # Another of the same beginning is another.
+        save(tmp_path / (name[:-1] + "x"), 3)
+        held.go_on()
+        first.result()
+    shutil.copytree(path, _published.hidden(path, ".old"))
+    save(path, 2)
+    assert loaded(path) == {2.0} and loaded(tmp_path / (name[:-1] + "x")) == {3.0}
+    assert len(os.listdir(tmp_path)) == 2, "what a killed save had replaced is still there"

@@ -148,6 +148,10 @@ def test_components_have_groups_of_their_own(shardwright, ranks, tmp_path):
     shardwright("verify", tmp_path / "ours")
 
 
+def test_names_that_are_like_those_of_copies(ranks, tmp_path):
+    ranks("training_jobs", "marked_names", 2, root=tmp_path)
+
+
 @pytest.mark.parametrize("version", ("0.15.3", "0.17.0", "0.19.3", "1.0.0", "0.20.0rc1", "main"))
 def test_an_unknown_megatron_is_refused_by_name(ranks, version):
     ranks("training_jobs", "refuse", 1, version=version)

@@ -465,6 +465,57 @@ def components(root):
         assert (last.opens, last.foreign_opens) == (1 + component, foreign), last
 
 
+def marked_names(root):
+    """Tensors whose own names are like those of copies."""
+    rank = dist.get_rank()
+    megatron_cpu.join(tp=2)
+
+    def state(*names, blank=False):
+        tensors = {}
+        for number, name in enumerate(names):
+            tensor = torch.full((3,), 0.0 if blank else number + 1.0)
+            tensors[name] = ShardedTensor.from_rank_offsets(name, tensor, replica_id=(0, rank, 0))
+        return tensors
+
+    def refused(call, text):
+        try:
+            call()
+        except shardwright.Error as error:
+            assert error.code == "SW0415" and text in error.message, error
+            return
+        raise AssertionError("it was not refused")
+
+    def check(folder, strategy, names):
+        loaded = dist_checkpointing.load(state(*names, blank=True), folder, strategy)
+        found = [loaded[name].tolist() for name in names]
+        assert found == [[number + 1.0] * 3 for number in range(len(names))], found
+
+    # Such names stay, and are nobody's copies where no tensor has the name without the mark.
+    alone = ("a.__tp_replica_0", "__shadow_0__b", "c")
+    folder = new_folder(f"{root}/alone")
+    dist_checkpointing.save(state(*alone), folder, SaveStrategy())
+    assert report().replicas == 1
+    check(folder, LoadStrategy(), alone)
+    both = ("a", "a.__tp_replica_0")
+    text = "tensor a.__tp_replica_0: the state has that name, which a copy of a gets"
+    folder = new_folder(f"{root}/both")
+    refused(lambda: dist_checkpointing.save(state(*both), folder, SaveStrategy()), text)
+    dist.barrier()
+    assert not [name for name in os.listdir(folder) if name.endswith(".distcp")]
+    dist.barrier()
+    dist_checkpointing.save(state(*both), folder, SaveStrategy(replicas=False))
+    text = "tensor a.__tp_replica_0: the model asks for it and for a, of which a copy"
+    loading = state(*both, blank=True)
+    refused(lambda: dist_checkpointing.load(loading, folder, LoadStrategy()), text)
+    assert not any(tensor.data.any() for tensor in loading.values()), "something was loaded"
+    check(folder, None, both)
+    # A copy that is not stored is found as ever.
+    single = new_folder(f"{root}/single")
+    dist_checkpointing.save(state("a"), single, SaveStrategy(replicas=False))
+    loaded = dist_checkpointing.load(state(*both, blank=True), single, LoadStrategy())
+    assert all(loaded[name].tolist() == [1.0] * 3 for name in both)
+
+
 def refuse(version):
     """A Megatron-Core that nobody has seen."""
     megatron.core.__version__ = version

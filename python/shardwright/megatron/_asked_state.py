@@ -4,6 +4,7 @@ from collections import Counter
 
 from megatron.core.dist_checkpointing.mapping import ShardedObject, ShardedTensor
 
+from .. import _core
 from .._errors import make
 from .._loading import Wanted
 
@@ -17,7 +18,9 @@ class AskedState:
 
     def wanted(self, catalog, state):
         """A list of Wanted. Tensors without memory get some on the CPU, as Megatron-Core gives
-        them. Raises SW0404 for a name that is not stored, SW0405 for another global shape."""
+        them. Raises SW0404 for a name that is not stored, SW0405 for another global shape, SW0415
+        for a tensor whose name is that of a copy of another."""
+        self._check_names(catalog, state)
         wanted = []
         for leaf in _leaves(state):
             if isinstance(leaf, ShardedTensor):
@@ -51,6 +54,20 @@ class AskedState:
             return leaf.data if isinstance(leaf, ShardedTensor) else next(objects[leaf.unique_key])
 
         return _replaced(state, value_of)
+
+    def _check_names(self, catalog, state):
+        # Where the model has tensors of both names, they are no copies of one another. But stored
+        # under such names, one would be read for the other.
+        asked = {leaf.key for leaf in _leaves(state) if isinstance(leaf, ShardedTensor)}
+        for name in sorted(filter(_core.has_replica_mark, asked)):
+            tensor = catalog.tensor_name(name)
+            if tensor != name and tensor in asked and catalog.find(tensor) != catalog.find(name):
+                raise make(
+                    "SW0415",
+                    f"{self._where}: tensor {name}: the model asks for it and for {tensor}, of "
+                    "which a copy has that name; load with Megatron-Core's own strategy, and "
+                    "rename it",
+                )
 
     def _object(self, catalog, leaf):
         row = catalog.find_object(leaf.unique_key)

@@ -4,6 +4,7 @@ from dataclasses import replace
 from typing import NamedTuple, Tuple
 
 from .. import _core
+from ..torch._replicas import check_names
 
 
 class Held(NamedTuple):
@@ -35,7 +36,8 @@ def held_by(tensor):
 
 def find_replicated(held, place):
     """The shards that every tensor rank holds alike: those that the r-th holds with replica id
-    (0, r, ...), where Megatron saves only that of (0, 0, ...).
+    (0, r, ...), where Megatron saves only that of (0, 0, ...). Names that say already whose copy it
+    is stay. Raises SW0415 where the state has a name that a copy would get.
 
     `held` is what each rank of the tensor group holds, `place` which of them this rank is. One rank
     alone can't tell: its shard of a tensor that is cut has (0, 0, ...) as well.
@@ -43,15 +45,19 @@ def find_replicated(held, place):
     if len(held) < 2:
         return set()
     by_rank = [{(one.shard, one.replica_id) for one in ranks} for ranks in held]
-    return {
+    replicated = {
         one.shard
         for one in held[place]
         if len(one.replica_id) > 2
+        and not _core.has_replica_mark(one.key)
         and all(
             (one.shard, (0, rank, *one.replica_id[2:])) in known
             for rank, known in enumerate(by_rank)
         )
     }
+    names = {one.key for ranks in held for one in ranks}
+    check_names(names, {name: len(held) for name, _ in replicated})
+    return replicated
 
 
 def is_saved(one, replicated):

@@ -21,7 +21,8 @@ from ._background import Background, request_class, requested, take_threads
 from ._common import hold_common_once
 from ._exchange import Exchange
 from ._hooks import balance_once
-from ._publish import Publication, clear_failed, next_generation
+from ._in_flight import InFlight
+from ._publish import Publication, clear_failed
 from ._replicas import choose_writers, find_replicated, held_by, is_saved, own_name
 from ._report import SaveReport, record_save
 
@@ -47,7 +48,8 @@ class SaveStrategy(TorchDistSaveShardedStrategy):
 
     An async save copies, and writes in a thread of this process; the next one waits for it. If a
     rank fails or dies, every other one raises StorageError (SW0114), nothing is published, and what
-    was there before stays.
+    was there before stays. Of saves to one folder the one that began last stays: one that began
+    earlier and is published later raises ExistsError (SW0107).
     """
 
     def __init__(
@@ -134,13 +136,14 @@ class _Job:
         self._file = self._plan = self._generation = None
         self._replicas = self._staged = 0
         self._blocking = 0.0
-        self._publication = None
+        self._in_flight = self._publication = None
         self._handed_over = False
 
     def plan(self, state):
         with self._guarded():
             if self._exchange.rank == 0:
-                self._exchange.send("folder", next_generation(self._folder))
+                self._in_flight = InFlight(self._folder)
+                self._exchange.send("folder", self._in_flight.generation)
             # Nobody writes before rank 0 has looked at what lies there.
             (self._generation,) = self._exchange.receive("folder", [0])
             planner = self._planner(self._own_part(list(nested_values(state))))
@@ -175,7 +178,9 @@ class _Job:
             if self._exchange.rank == 0:
                 written = self._exchange.receive("written", range(self._exchange.world))
                 planner = MCoreSavePlanner(flatten_state_dict=False)
-                self._publication = Publication(self._folder, planner, written, self._common)
+                self._publication = Publication(
+                    self._folder, self._in_flight, planner, written, self._common
+                )
                 self._publication.appear()
                 self._exchange.send("published", True)
             # Should rank 0 die now, this file may be of a checkpoint. If it fails, it removes it.
@@ -264,6 +269,8 @@ class _Job:
         is_visible = self._publication is not None and self._publication.is_visible
         if self._generation is not None and not self._handed_over and not is_visible:
             clear_failed(self._folder, self._name, self._exchange.rank, self._generation)
+        if self._in_flight is not None:
+            self._in_flight.end()
 
 
 class _Guard:

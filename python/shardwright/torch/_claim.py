@@ -17,10 +17,19 @@ class Claim:
     """An empty hidden folder `path` for one save to `target`, until `end`; or until somebody
     removes the folder, or nobody has this. What a save that was killed left in it goes. Raises
     ExistsError (SW0107) where another save is at it, of this process or, where the file system has
-    locks, of another."""
+    locks, of another.
+
+    Of a save that another rank fails this one's writer may not be told. But torch does all steps of
+    a save in one thread: a claim is over when its thread makes another or has ended, and what is
+    left in its folder goes.
+    """
 
     def __init__(self, path, target):
+        self._path = path
+        self._process, self._thread = os.getpid(), threading.current_thread()
         with _one_begins:
+            for claim in list(_claims):
+                claim.end_if_over()
             descriptor = _locked(path)
             if descriptor is None:
                 raise make(
@@ -36,9 +45,26 @@ class Claim:
             is_folder = entry.is_dir(follow_symlinks=False)
             (shutil.rmtree if is_folder else os.unlink)(entry.path)
 
+    def follow(self):
+        """A step of the save is done here. Who does them in several threads may begin the next in
+        one of them while another still writes."""
+        if self._thread is not threading.current_thread():
+            self._thread = None
+
     def end(self):
         _claims.discard(self)
         self._close()
+
+    def end_if_over(self):
+        """For the thread that makes another, or is about to."""
+        # A forked process has none of the threads of the one whose claims it has.
+        if self._thread is None or self._process != os.getpid():
+            return
+        if self._thread is threading.current_thread() or not self._thread.is_alive():
+            with contextlib.suppress(OSError):
+                if self.identity == _identity(os.lstat(self._path)):
+                    shutil.rmtree(self._path, ignore_errors=True)
+            self.end()
 
 
 def _locked(path):

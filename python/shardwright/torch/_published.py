@@ -10,9 +10,11 @@ import warnings
 from .. import _core
 from .._errors import Error, make
 from ._durable import make_durable
+from ._saves import hidden
 
 _HERE, _EXCHANGE = -100, 2  # AT_FDCWD, RENAME_EXCHANGE
 _CANNOT = (errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP)
+_OLD = re.compile(r"\.old\d*$")
 
 
 def publish(made, target):
@@ -67,17 +69,18 @@ def _replace_in_two_steps(made, target):
 
 def _free_name(target):
     for number in range(1000):
-        old = target.parent / f".{target.name}.old{number or ''}"
+        old = hidden(target, f".old{number or ''}")
         if not os.path.lexists(old):
             return old
-    raise make("SW0107", f"{target}: too many old copies lie beside it; remove .{target.name}.old*")
+    name = hidden(target, ".old").name
+    raise make("SW0107", f"{target}: too many old copies lie beside it; remove {name}*")
 
 
 def _old_copies(target):
     """Checkpoints by the names of `_free_name`, and nothing that is somebody's own."""
-    name = re.compile(re.escape(f".{target.name}.old") + r"\d*")
     for entry in sorted(os.listdir(target.parent)):
-        if not name.fullmatch(entry):
+        ending = _OLD.search(entry)
+        if ending is None or entry != hidden(target, ending.group()).name:
             continue
         try:
             _core.check_replaceable(os.fsencode(target.parent / entry))

@@ -28,7 +28,7 @@ class StorageReader(_StorageReader):
     """Lets `dcp.load` read a checkpoint of any format.
 
     `dcp.load(state_dict, storage_reader=StorageReader(path))`. Exactly the boxes that a rank needs
-    are read. Names are those that the checkpoint stores; of a model that Megatron knows also
+    are read. Each load opens what lies at `path` then. Names are those that the checkpoint stores; of a model that Megatron knows also
     Megatron's own, of each layer or of the stack of all layers, see `shardwright.open`.
 
     With `names="hf"` or `names="megatron"` it is the model under those names, whatever the format:
@@ -82,7 +82,7 @@ class StorageReader(_StorageReader):
     def reset(self, checkpoint_id=None):
         if checkpoint_id is not None:
             self._path = os.fsdecode(checkpoint_id)
-            self._checkpoint = None
+        self._checkpoint = None
 
     @property
     def last_load(self):
@@ -102,6 +102,7 @@ class StorageReader(_StorageReader):
         return True
 
     def read_metadata(self, *args, **kwargs):
+        self.reset()  # each load begins here, and there may be another checkpoint by now
         return _Metadata(self._open(), self._names == "stored")
 
     def set_up_storage_reader(self, metadata, is_coordinator, *args, **kwargs):

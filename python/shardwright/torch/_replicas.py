@@ -77,7 +77,7 @@ class Copies:
         told = [plan.storage_data for plan in plans]
         _check_groups([one.group for one in told])
         self._counts = _copied(told)  # by tensor: how many ranks have a copy
-        _check_names({item.index.fqn for one in told for item in one.items}, self._counts)
+        check_names({item.index.fqn for one in told for item in one.items}, self._counts)
         self._plans = [self._without_copied(plan) for plan in plans]
         self._share(told)
 
@@ -139,7 +139,9 @@ def _check_groups(groups):
             )
 
 
-def _check_names(names, counts):
+def check_names(names, counts):
+    """Raises SW0415 where one of the names in the state is that of a copy. `counts`: by tensor that
+    has copies, how many."""
     for name, count in counts.items():
         for place in range(count):
             copy = _core.replica_name(name, place)

@@ -18,6 +18,7 @@ from ._durable import make_durable
 from ._items import ItemFile
 from ._published import publish
 from ._replicas import Copies, Group, are_told, tell
+from ._saves import Saves
 
 
 class SavePlanner(DefaultSavePlanner):
@@ -48,7 +49,8 @@ class StorageWriter(FileSystemWriter):
     the save is refused (SW0107) unless `overwrite`, which replaces a checkpoint and nothing that is
     not known to be of one: see `--overwrite` of `shardwright convert`. Refused is also a save to a
     path to which another is under way (SW0107), and one where a piece has another shape than its
-    metadata says (SW0405) or is a tensor that nobody could load (SW0409).
+    metadata says (SW0405) or is a tensor that nobody could load (SW0409). One writer may save to
+    several paths at a time, each `dcp.save` or `dcp.async_save` with its own `checkpoint_id`.
 
     Of tensors whose class has a `dequantize` of its own (FP8 weights of Transformer Engine) the
     values are stored.
@@ -63,27 +65,36 @@ class StorageWriter(FileSystemWriter):
 
     def __init__(self, path, *, replicas=None, overwrite=False, thread_count=0):
         self._replace = overwrite
-        self._target = _resolved(path)
+        self._saves = Saves(_resolved(path))
         # What is left in the hidden folder by a save that failed is no checkpoint.
         super().__init__(
-            _hidden(self._target),
+            self.path,
             single_file_per_rank=True,
             sync_files=True,
             thread_count=thread_count,
             overwrite=True,
         )
         self._replicas = None if replicas is None else Group.of(replicas)
-        self._copies = None
-        self._claim = None  # of the coordinator, of the hidden folder
 
     def reset(self, checkpoint_id=None):
-        if checkpoint_id:
-            self._target = _resolved(checkpoint_id)
-        super().reset(_hidden(self._target))
+        self._saves.begin(_resolved(checkpoint_id) if checkpoint_id else None)
+        super().reset()
 
     @property
     def checkpoint_id(self):
         return self._target
+
+    @property
+    def path(self):
+        return self._saves.now.path
+
+    @path.setter
+    def path(self, hidden):
+        pass  # torch's own, told what it was given
+
+    @property
+    def _target(self):
+        return self._saves.now.target
 
     def set_up_storage_writer(self, is_coordinator, *args, **kwargs):
         super().set_up_storage_writer(is_coordinator, *args, **kwargs)
@@ -96,24 +107,28 @@ class StorageWriter(FileSystemWriter):
         return plan if self._replicas is None else tell(plan, self._replicas)
 
     def prepare_global_plan(self, plans):
-        self._copies = Copies(plans) if are_told(plans) else None
+        save = self._saves.now
+        save.copies = Copies(plans) if are_told(plans) else None
         # The folder is the coordinator's to make, before anyone writes: of two ranks one would find
         # what the other removes. And once nothing is left to be planned: of a plan that fails the
         # writer is not told, and would be in the way of the next.
-        self._claim = Claim(self.path, self._target)
-        if self._copies is None:
+        save.claim = Claim(save.path, save.target)
+        if save.copies is None:
             return super().prepare_global_plan(plans)
         plain = [dataclasses.replace(plan, storage_data=None) for plan in plans]
         plain = super().prepare_global_plan(plain)
-        return self._copies.plans([plan.storage_data.prefix for plan in plain])
+        return save.copies.plans([plan.storage_data.prefix for plan in plain])
 
     def write_data(self, plan, planner):
+        self._follow()
         try:
             self._refuse_caching(planner)
             _check_pieces(plan, planner)
             return self._write_file(plan, planner)
         except BaseException as error:
-            if isinstance(error, (OSError, Error)) and not self.path.exists():
+            # Who fails removes the folder, and first what is in it.
+            written = self._saves.now.file or self.path
+            if isinstance(error, (OSError, Error)) and not os.path.exists(written):
                 text = f"{self._target}: found its hidden folder removed by a rank that failed"
                 raise make("SW0109", text + ", expected it while writing") from None
             self._clear_away()
@@ -125,6 +140,7 @@ class StorageWriter(FileSystemWriter):
         indices = [self._stored_index(item, plan) for item in items]
         values = [(index.fqn, planner.resolve_data(item)) for index, item in zip(indices, items)]
         file = ItemFile(self.path, name, values, self.thread_count)
+        self._saves.now.file = file.path
         file.write()
         written = Future()
         written.set_result(
@@ -148,9 +164,10 @@ class StorageWriter(FileSystemWriter):
             raise make("SW0900", f"{self._target}: replicas: {text}")
 
     def finish(self, metadata, results):
+        self._follow()
         try:
-            if self._copies is not None:
-                self._copies.describe(metadata)
+            if self._saves.now.copies is not None:
+                self._saves.now.copies.describe(metadata)
             super().finish(metadata, results)
             self._refuse_existing()
             make_durable(self.path)
@@ -160,14 +177,19 @@ class StorageWriter(FileSystemWriter):
             raise
         self._end_claim()
 
+    def _follow(self):
+        if self._saves.now.claim is not None:
+            self._saves.now.claim.follow()
+
     def _clear_away(self):
         shutil.rmtree(self.path, ignore_errors=True)
         self._end_claim()
 
     def _end_claim(self):
-        if self._claim is not None:
-            self._claim.end()
-        self._claim = None
+        save = self._saves.now
+        if save.claim is not None:
+            save.claim.end()
+        save.claim = None
 
     def storage_meta(self):
         # It would hold a path and a random number: the same state gives the same files.
@@ -205,7 +227,3 @@ def _resolved(path):
     """Where a save to `path` puts its folder: behind a link, which stays."""
     path = local_path(path)
     return path.resolve() if path.is_symlink() else path
-
-
-def _hidden(target):
-    return target.parent / f".{target.name}.partial"
