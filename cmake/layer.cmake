@@ -24,9 +24,10 @@ endfunction()
 
 # A layer is an object library that may only use the layers named in DEPENDS, so the linker and the
 # include check agree about which way the arrows point. Tests lie beside the sources. HOT: it has loops
-# over the bytes of tensors. COLD: it decides and tells, so it may be slower than it could be.
+# over the bytes of tensors. COLD: it decides and tells, so it may be slower than it could be. LAST: it is
+# compiled when little else is left, so in two compilations.
 function(sw_layer name)
-  cmake_parse_arguments(ARG "HOT;COLD" "" "SOURCES;TESTS;DEPENDS;LINK" ${ARGN})
+  cmake_parse_arguments(ARG "HOT;COLD;LAST" "" "SOURCES;TESTS;DEPENDS;LINK" ${ARGN})
   sw_closure(below ${ARG_DEPENDS})
   set_property(GLOBAL PROPERTY SW_CLOSURE_${name} sw_${name} ${below})
   set_property(GLOBAL APPEND PROPERTY SW_LAYERS ${name})
@@ -49,19 +50,26 @@ function(sw_layer name)
     set_property(GLOBAL APPEND PROPERTY SW_PLAIN sw_${name})
     target_link_libraries(sw_${name} PRIVATE sw_plain_flags)
   endif()
-  sw_balance_unity(sw_${name})
+  set(least 1)
+  if(ARG_LAST)
+    set(least 2)
+  endif()
+  sw_balance_unity(sw_${name} ${least})
 
   if(SHARDWRIGHT_TESTS AND ARG_TESTS)
     sw_test(${name}_test SOURCES ${ARG_TESTS} LAYERS ${name})
   endif()
 endfunction()
 
-# Compilations of like length: a short rest would leave a core without work at the end.
-function(sw_balance_unity target)
+# Compilations of like length, at least so many: a short rest would leave a core without work at the end.
+function(sw_balance_unity target least)
   get_target_property(sources ${target} SOURCES)
   list(LENGTH sources count)
   set(most ${CMAKE_UNITY_BUILD_BATCH_SIZE})
   math(EXPR batches "(${count} + ${most} - 1) / ${most}")
+  if(batches LESS least)
+    set(batches ${least})
+  endif()
   math(EXPR each "(${count} + ${batches} - 1) / ${batches}")
   set_target_properties(${target} PROPERTIES UNITY_BUILD_BATCH_SIZE ${each})
 endfunction()
@@ -79,7 +87,7 @@ function(sw_test target)
   target_include_directories(${target} PRIVATE ${PROJECT_SOURCE_DIR}/src)
   target_link_libraries(${target} PRIVATE sw_flags sw_test_flags ${objects} sw_testing GTest::gtest_main
                                           GTest::gmock rapidcheck)
-  sw_balance_unity(${target})
+  sw_balance_unity(${target} 1)
   sw_reuse_precompiled(${target} sw_test_precompiled)
   list(LENGTH ARG_SOURCES shards)  # no more: none is without a case
   if(shards GREATER 8)
