@@ -85,7 +85,10 @@ Result<LostSettings> find_lost_settings(const Checkpoint& checkpoint, const Cata
     });
     if (!is_lost && !has_any && !has_unread_states(checkpoint)) {
       const StateDocument state = SW_TRY(StateDocument::read(checkpoint.common_state));
-      if (has_groups_of_adam(state.dict().find("optimizer"))) lost.states = kNoStates;
+      // Before the first step Adam has none either.
+      const bool has_begun = state.dict().find("iteration").as_int() != 0;
+      const bool is_lost_here = has_begun && has_groups_of_adam(state.dict().find("optimizer"));
+      if (is_lost_here) lost.states = kNoStates;
     }
     return lost;
   }
