@@ -14,6 +14,7 @@
 #include "cli/html_output.h"
 #include "cli/json_output.h"
 #include "cli/name_pattern.h"
+#include "cli/named_output.h"
 #include "cli/quantity.h"
 #include "cli/rank_map.h"
 #include "cli/summary.h"
