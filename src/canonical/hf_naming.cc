@@ -349,27 +349,34 @@ Status rename(const HfNaming& naming, std::initializer_list<Catalog*> catalogs, 
 
 }  // namespace
 
-Status name_as_hf(const FamilyChoice& choice, const Checkpoint& checkpoint,
-                  std::initializer_list<Catalog*> catalogs, Notes& notes) {
+Result<bool> name_as_hf(const FamilyChoice& choice, const Checkpoint& checkpoint,
+                        std::initializer_list<Catalog*> catalogs, Notes& notes) {
   const SourceTraits& traits = checkpoint.location.traits;
-  if (!traits.is_hf_model) return {};
+  if (!traits.is_hf_model) return false;
   // Of what PEFT wrapped the base is the model; whoever opens it tells of the adapter.
   for (Catalog* catalog : catalogs) take_adapters_of_wrapped(*catalog);
   SW_TRY(name_lone_head(choice, checkpoint, catalogs, notes));
   const bool is_plain = traits.records == Records::kNone;
-  if (is_plain && !may_be_bare(checkpoint.catalog)) return {};
+  if (is_plain && !may_be_bare(checkpoint.catalog)) return false;
   const Mappings mappings = SW_TRY(load_mappings(choice, checkpoint));
   Notes told_later;
   const auto facts = find_model_facts(choice, checkpoint, mappings, {}, told_later);
-  if (!facts) return traits.is_named_by_family ? Status(std::unexpected(facts.error())) : Status();
+  if (!facts && traits.is_named_by_family) return std::unexpected(facts.error());
+  if (!facts) return false;
+  bool got_head = false;
   const auto find_bare = [&]() -> std::optional<HfNaming> {
     if (!may_be_bare(checkpoint.catalog)) return std::nullopt;
     std::optional<HfNaming> bare = HfNaming::find_bare(*facts, checkpoint.catalog);
-    if (!bare) bare = find_without_head(*facts, checkpoint.catalog, catalogs, notes);
+    if (bare) return bare;
+    bare = find_without_head(*facts, checkpoint.catalog, catalogs, notes);
+    got_head = bare.has_value();
     return bare;
   };
   if (is_plain) {
-    if (const auto bare = find_bare()) return rename(*bare, catalogs, OtherTensors::kKept, notes);
+    if (const auto bare = find_bare()) {
+      SW_TRY(rename(*bare, catalogs, OtherTensors::kKept, notes));
+      return got_head;
+    }
   }
   HfNaming naming = SW_TRY(HfNaming::find(*facts, **catalogs.begin()));
   // What is wanted may be a part of the model, which has the names of all of it.
@@ -378,13 +385,18 @@ Status name_as_hf(const FamilyChoice& choice, const Checkpoint& checkpoint,
     if (of_all.fit()) naming = std::move(of_all);
   }
   if (!naming.fit() && !is_plain) {
-    if (const auto bare = find_bare()) return rename(*bare, catalogs, OtherTensors::kKept, notes);
+    if (const auto bare = find_bare()) {
+      SW_TRY(rename(*bare, catalogs, OtherTensors::kKept, notes));
+      return got_head;
+    }
   }
-  if (!naming.fit()) return traits.is_named_by_family ? naming.fit() : Status();
+  if (!naming.fit() && traits.is_named_by_family) return std::unexpected(naming.fit().error());
+  if (!naming.fit()) return false;
   // Files of a model's weights hold what is of the model: its buffers too. A job's hold anything.
   const OtherTensors others =
       traits.is_named_by_family ? OtherTensors::kLeftOut : OtherTensors::kKept;
-  return rename(naming, catalogs, others, notes);
+  SW_TRY(rename(naming, catalogs, others, notes));
+  return false;
 }
 
 }  // namespace shardwright

@@ -68,8 +68,9 @@ class HfNaming {
 /// wanted, and others that are to have the same names. Of safetensors only such whose names begin
 /// with their layers are looked at: they lack the model's part, or are the trainer's own. Names
 /// that are no model of the family stay, and where SourceTraits::is_named_by_family are an error:
-/// those of map_from_hf. Errors besides: there those of finding the family; those of HfNaming.
-[[nodiscard]] Status name_as_hf(const FamilyChoice& choice, const Checkpoint& checkpoint,
-                                std::initializer_list<Catalog*> catalogs, Notes& notes);
+/// those of map_from_hf. True: a model without a head got the embedding once more as that. Errors
+/// besides: there those of finding the family; those of HfNaming.
+[[nodiscard]] Result<bool> name_as_hf(const FamilyChoice& choice, const Checkpoint& checkpoint,
+                                      std::initializer_list<Catalog*> catalogs, Notes& notes);
 
 }  // namespace shardwright

@@ -11,7 +11,6 @@
 #include "canonical/mlite_naming.h"
 #include "canonical/prediction_source.h"
 #include "canonical/source_model.h"
-#include "canonical/tied_head.h"
 #include "compare/master_weights.h"
 #include "compare/replicas.h"
 #include "compare/source_losses.h"
@@ -98,14 +97,13 @@ class Opening {
 
   // What has no head is no language model's, and stays as it is where no Megatron model is made.
   Status name_as_hf() {
-    const auto has_head = [&] { return !output_layer_names(descs_of(source_.wanted)).empty(); };
-    const bool had_head = has_head();
-    Catalog stored = source_.wanted;
+    const bool keeps_form = traits_of(request_.format).names == TargetNames::kHf;
+    Catalog stored;
+    if (keeps_form) stored = source_.wanted;
     Notes told;
-    SW_TRY(shardwright::name_as_hf(request_, checkpoint(),
-                                   {&source_.wanted, &source_.checkpoint.catalog}, told));
-    const bool is_kept = traits_of(request_.format).names == TargetNames::kHf;
-    if (is_kept && !had_head && has_head()) {
+    const bool got_head = SW_TRY(shardwright::name_as_hf(
+        request_, checkpoint(), {&source_.wanted, &source_.checkpoint.catalog}, told));
+    if (got_head && keeps_form) {
       source_.wanted = std::move(stored);
     } else {
       std::ranges::move(told, std::back_inserter(notes_));

@@ -197,7 +197,7 @@ class ModelCheck {
     }
     Catalog catalog = checkpoint_.catalog;
     Notes told;  // of names; what is stored is told already
-    if (const Status named = name_as_hf(choice_, checkpoint_, {&catalog}, told); !named) {
+    if (const auto named = name_as_hf(choice_, checkpoint_, {&catalog}, told); !named) {
       if (named.error().code == Code::kTwoCheckpoints) {
         report_.notes.push_back(named.error().message);  // each of them is whole
         return {};
