@@ -28,6 +28,15 @@ namespace {
 
 std::string_view root_of(std::string_view name) { return name.substr(0, name.find('.')); }
 
+// There may be a million.
+Catalog without_chunks(const Catalog& catalog) {
+  Catalog bare;
+  for (const StoredTensor& tensor : catalog.tensors) {
+    bare.tensors.push_back({tensor.desc, ChunkList(tensor.desc.shape.size())});
+  }
+  return bare;
+}
+
 }  // namespace
 
 /// The ways in which names may be the family's, and how well each fits.
@@ -215,12 +224,9 @@ class NamingSearch {
 
   // Every tensor must have its place in the family's model, and every place its tensor.
   [[nodiscard]] Status fit_of(const HfNaming& naming) const {
-    Catalog bare;
-    for (const StoredTensor& tensor : catalog_.tensors) {
-      bare.tensors.push_back({tensor.desc, ChunkList(tensor.desc.shape.size())});
-    }
     Notes unused;
-    const Catalog named = SW_TRY(naming.apply(bare, OtherTensors::kLeftOut, unused));
+    const Catalog named =
+        SW_TRY(naming.apply(without_chunks(catalog_), OtherTensors::kLeftOut, unused));
     const ModelTensors model = SW_TRY(model_tensors(named, facts_.config_text, nullptr));
     SW_TRY(map_from_hf(*facts_.mapping, facts_.sizes, model.tensors));
     return {};
@@ -310,8 +316,9 @@ namespace {
 
 // The embedding once more, as the head.
 void add_head(const TiedHead& head, Catalog& catalog) {
-  const auto embedding = std::ranges::find(
-      catalog.tensors, head.embedding, [](const StoredTensor& tensor) { return tensor.desc.name; });
+  const auto embedding = std::ranges::find_if(catalog.tensors, [&](const StoredTensor& tensor) {
+    return tensor.desc.name == head.embedding;
+  });
   if (embedding == catalog.tensors.end()) return;
   StoredTensor copy = *embedding;
   copy.desc.name = head.head;
@@ -324,7 +331,7 @@ std::optional<HfNaming> find_without_head(const ModelFacts& facts, const Catalog
                                           std::initializer_list<Catalog*> catalogs, Notes& notes) {
   const auto head = missing_head(descs_of(catalog));
   if (!head) return std::nullopt;
-  Catalog whole = catalog;
+  Catalog whole = without_chunks(catalog);
   add_head(*head, whole);
   std::optional<HfNaming> bare = HfNaming::find_bare(facts, whole);
   if (!bare) return std::nullopt;
@@ -347,6 +354,18 @@ Status rename(const HfNaming& naming, std::initializer_list<Catalog*> catalogs, 
   return {};
 }
 
+// Where names may lack the model's part: whether the model got a head; nullopt where they stay.
+Result<std::optional<bool>> name_bare(const ModelFacts& facts, const Catalog& catalog,
+                                      std::initializer_list<Catalog*> catalogs, Notes& notes) {
+  if (!may_be_bare(catalog)) return std::nullopt;
+  std::optional<HfNaming> bare = HfNaming::find_bare(facts, catalog);
+  const bool gets_head = !bare;
+  if (!bare) bare = find_without_head(facts, catalog, catalogs, notes);
+  if (!bare) return std::nullopt;
+  SW_TRY(rename(*bare, catalogs, OtherTensors::kKept, notes));
+  return gets_head;
+}
+
 }  // namespace
 
 Result<bool> name_as_hf(const FamilyChoice& choice, const Checkpoint& checkpoint,
@@ -363,20 +382,9 @@ Result<bool> name_as_hf(const FamilyChoice& choice, const Checkpoint& checkpoint
   const auto facts = find_model_facts(choice, checkpoint, mappings, {}, told_later);
   if (!facts && traits.is_named_by_family) return std::unexpected(facts.error());
   if (!facts) return false;
-  bool got_head = false;
-  const auto find_bare = [&]() -> std::optional<HfNaming> {
-    if (!may_be_bare(checkpoint.catalog)) return std::nullopt;
-    std::optional<HfNaming> bare = HfNaming::find_bare(*facts, checkpoint.catalog);
-    if (bare) return bare;
-    bare = find_without_head(*facts, checkpoint.catalog, catalogs, notes);
-    got_head = bare.has_value();
-    return bare;
-  };
   if (is_plain) {
-    if (const auto bare = find_bare()) {
-      SW_TRY(rename(*bare, catalogs, OtherTensors::kKept, notes));
-      return got_head;
-    }
+    const auto got_head = SW_TRY(name_bare(*facts, checkpoint.catalog, catalogs, notes));
+    if (got_head) return *got_head;
   }
   HfNaming naming = SW_TRY(HfNaming::find(*facts, **catalogs.begin()));
   // What is wanted may be a part of the model, which has the names of all of it.
@@ -384,14 +392,13 @@ Result<bool> name_as_hf(const FamilyChoice& choice, const Checkpoint& checkpoint
     HfNaming of_all = SW_TRY(HfNaming::find(*facts, checkpoint.catalog));
     if (of_all.fit()) naming = std::move(of_all);
   }
-  if (!naming.fit() && !is_plain) {
-    if (const auto bare = find_bare()) {
-      SW_TRY(rename(*bare, catalogs, OtherTensors::kKept, notes));
-      return got_head;
-    }
+  if (!naming.fit()) {
+    std::optional<bool> got_head;
+    if (!is_plain) got_head = SW_TRY(name_bare(*facts, checkpoint.catalog, catalogs, notes));
+    if (got_head) return *got_head;
+    if (traits.is_named_by_family) return std::unexpected(naming.fit().error());
+    return false;
   }
-  if (!naming.fit() && traits.is_named_by_family) return std::unexpected(naming.fit().error());
-  if (!naming.fit()) return false;
   // Files of a model's weights hold what is of the model: its buffers too. A job's hold anything.
   const OtherTensors others =
       traits.is_named_by_family ? OtherTensors::kLeftOut : OtherTensors::kKept;

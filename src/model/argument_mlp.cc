@@ -119,8 +119,9 @@ void check_experts(const LanguageTensors& model, StatedArguments& stated) {
   if (router == nullptr) {
     const bool has_mlp = model.in_some_layer({"mlp.linear_fc2.weight"}) != nullptr;
     if (has_mlp) stated.hold(*name);
-    if (has_mlp && experts.value_or(0) > 1 && !are_all_dense(stated))
+    if (has_mlp && experts.value_or(0) > 1 && !are_all_dense(stated)) {
       stated.contradict(*name, "no layer has a router");
+    }
   } else if (!experts) {
     stated.contradict(*name, shown_by(*router) + translated(" is there"));
   } else {

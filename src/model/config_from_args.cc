@@ -237,21 +237,21 @@ class ConfigBuilder {
       set(rule.hf[0], ArgValue{to_mlp_types(experts)}, false);
       return {};
     }
-    if (rule.kind == RuleKind::kExpertNumbers) {
+    const auto numbers_of = [&](bool has_experts) {
       Pattern numbers;
       for (std::int64_t layer = 0; layer < layers; ++layer) {
-        if (experts[static_cast<std::size_t>(layer)] != 0) numbers.push_back(layer);
+        if ((experts[static_cast<std::size_t>(layer)] != 0) == has_experts)
+          numbers.push_back(layer);
       }
-      set(rule.hf[0], ArgValue{std::move(numbers)}, false);
+      return ArgValue{std::move(numbers)};
+    };
+    if (rule.kind == RuleKind::kExpertNumbers) {
+      set(rule.hf[0], numbers_of(true), false);
       return {};
-    }
-    Pattern dense;
-    for (std::int64_t layer = 0; layer < layers; ++layer) {
-      if (experts[static_cast<std::size_t>(layer)] == 0) dense.push_back(layer);
     }
     if (rule.kind == RuleKind::kSparseStep) {
       set(rule.hf[0], ArgValue{std::int64_t{1}}, false);
-      set(rule.hf[1], ArgValue{std::move(dense)}, false);
+      set(rule.hf[1], numbers_of(false), false);
       return {};
     }
     return apply_leading_dense(rule, experts, found);

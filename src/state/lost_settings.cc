@@ -48,8 +48,12 @@ constexpr const char* kNoStates =
     "common state: the optimizer has parameter groups, and none of its states is stored; convert "
     "without it (--optimizer drop)";
 
-bool has_unread_states(const Checkpoint& checkpoint) {
-  return checkpoint.has_unread_optimizer || !checkpoint.unread_optimizer_file.empty();
+// Read or not.
+bool has_any_state(const Checkpoint& checkpoint, const Catalog& catalog) {
+  if (checkpoint.has_unread_optimizer || !checkpoint.unread_optimizer_file.empty()) return true;
+  return std::ranges::any_of(catalog.tensors, [](const StoredTensor& tensor) {
+    return split_state_name(tensor.desc.name).has_value();
+  });
 }
 
 // Of an optimizer that can't be without states: SGD's may have none.
@@ -79,24 +83,18 @@ Result<LostSettings> find_lost_settings(const Checkpoint& checkpoint, const Cata
   const bool is_lost = checkpoint.common_state.empty();
   if (is_lost && !checkpoint.location.traits.needs_common_state) return lost;
   const std::vector<TensorDesc> parameters = trained_parameters(catalog);
-  if (parameters.empty()) {
-    const bool has_any = std::ranges::any_of(catalog.tensors, [](const StoredTensor& tensor) {
-      return split_state_name(tensor.desc.name).has_value();
-    });
-    if (!is_lost && !has_any && !has_unread_states(checkpoint)) {
-      const StateDocument state = SW_TRY(StateDocument::read(checkpoint.common_state));
-      // Before the first step Adam has none either.
-      const bool has_begun = state.dict().find("iteration").as_int() != 0;
-      const bool is_lost_here = has_begun && has_groups_of_adam(state.dict().find("optimizer"));
-      if (is_lost_here) lost.states = kNoStates;
-    }
-    return lost;
-  }
   if (is_lost) {
-    lost.groups = kNoGroups;
+    if (!parameters.empty()) lost.groups = kNoGroups;
     return lost;
   }
+  if (parameters.empty() && has_any_state(checkpoint, catalog)) return lost;
   const StateDocument state = SW_TRY(StateDocument::read(checkpoint.common_state));
+  if (parameters.empty()) {
+    // Before the first step Adam has none either.
+    const bool has_begun = state.dict().find("iteration").as_int() != 0;
+    if (has_begun && has_groups_of_adam(state.dict().find("optimizer"))) lost.states = kNoStates;
+    return lost;
+  }
   const std::vector<OptimizerGroup> groups = groups_of_all(state.dict().find("optimizer"));
   if (groups.empty()) {
     lost.groups = kNoGroups;

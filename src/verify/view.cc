@@ -74,6 +74,7 @@ class Maker {
     }
     if (gets_states) SW_TRY(check_all_replicas());
     fill_plan();
+    if (view_.naming == Naming::kCanonical) count_stored_rows();
     if (view_.naming == Naming::kCanonical && !is_hf) cut_padding();
     SW_TRY(check_plan(view_.plan));
     return std::move(view_);
@@ -173,8 +174,7 @@ class Maker {
     if (options_.vocab_size && !view_.checkpoint.location.traits.is_hf_model) {
       view_.vocabulary.usual = options_.vocab_size;
     }
-    // More rows than the run calls padding are none less than the model's that they are held
-    // against.
+    // What the run calls padding may be rows of the model that it is held against.
     const std::optional<std::int64_t>& other = options_.other_rows;
     if (other && view_.vocabulary.usual.value_or(0) < *other) view_.vocabulary.usual = other;
     view_.has_states_by_tensor = model.has_states_by_tensor;
@@ -200,11 +200,14 @@ class Maker {
     take_whole(std::move(tensors_), view_.plan);
   }
 
-  void cut_padding() {
+  void count_stored_rows() {
     for (const StoredTensor& tensor : view_.plan.target.tensors) {
       if (!is_vocabulary(tensor.desc)) continue;
       view_.stored_rows = std::max(view_.stored_rows, tensor.desc.shape[0]);
     }
+  }
+
+  void cut_padding() {
     if (view_.vocabulary.usual) {
       cut_vocabulary(view_, view_.vocabulary);
       return;

@@ -23,7 +23,7 @@ struct View {
   std::string family;
   /// What the view has of the vocabulary where the checkpoint may have more.
   VocabularyRows vocabulary;
-  std::int64_t stored_rows = 0;  ///< of the highest vocabulary tensor, padding included
+  std::int64_t stored_rows = 0;  ///< of the highest vocabulary tensor, padding included; kCanonical
   /// Whether all optimizer states are states of the model's tensors; else they are in buckets or
   /// flattened, which belongs to one layout.
   bool has_states_by_tensor = true;

@@ -37,12 +37,12 @@ struct RankTensors {
   LayerTensors copies;  // of tensors in `all`, by their names
 };
 
-// Of the files of a tensor-parallel rank.
+// Of the files of a tensor-parallel rank, as far as they are there.
 struct FileNumbers {
   std::optional<std::int64_t> embedding;
-  std::int64_t first_layer = 0;
-  std::int64_t last_layer = 0;
-  std::int64_t final_norm = 0;
+  std::optional<std::int64_t> first_layer;
+  std::optional<std::int64_t> last_layer;
+  std::optional<std::int64_t> final_norm;
 };
 
 constexpr std::string_view kEmbeddingStem = "language_model.embedding.";
@@ -207,8 +207,8 @@ class PipeReader {
     LayerTensors first;  // of the transformer layers
     std::vector<std::pair<std::string, LayerTensors>> others;
     std::int64_t next_layer = 0;
-    std::optional<std::int64_t> last;  // the file's number of the transformer layer before
     FileNumbers numbers;
+    std::optional<std::int64_t>& last = numbers.last_layer;  // so far
     for (const auto& [number, files] : layers_) {
       const std::string& path = files.at(rank);
       LayerTensors layer = SW_TRY(read_layer(path));
@@ -228,7 +228,8 @@ class PipeReader {
                       *last + 1, *last);
         }
         last = number;
-        if (next_layer++ == 0) numbers.first_layer = number;
+        if (!numbers.first_layer) numbers.first_layer = number;
+        ++next_layer;
         if (first.empty()) first = layer;
         SW_TRY(check_alike(first, layer));
       } else {
@@ -249,7 +250,6 @@ class PipeReader {
       stems.insert(stem);
     }
     SW_TRY(check_modules(stems));
-    numbers.last_layer = last.value_or(0);
     SW_TRY(check_ends(numbers));
     return tensors;
   }
@@ -364,11 +364,11 @@ class PipeReader {
 
   // Nothing else tells of a first or last layer that is not there where no arguments are. What the
   // pipeline has before its layers it undoes behind them, so as many numbers are free on both
-  // sides.
+  // sides. REQUIRES: all of them are there.
   [[nodiscard]] Status check_ends(const FileNumbers& numbers) const {
     if (number_of_argument("num_layers", 0) > 0) return {};
-    const std::int64_t before = numbers.first_layer - numbers.embedding.value_or(0);
-    const std::int64_t behind = numbers.final_norm - numbers.last_layer;
+    const std::int64_t before = *numbers.first_layer - *numbers.embedding;
+    const std::int64_t behind = *numbers.final_norm - *numbers.last_layer;
     if (before == behind) return {};
     return fail(Code::kZeroLayout,
                 "found the layers' files {} behind the embedding's and the final norm's {} behind "
