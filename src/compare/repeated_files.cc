@@ -248,12 +248,13 @@ std::string suspicion(const Catalog& catalog, const Repetition& repetition) {
 }
 
 std::unexpected<Error> refuse_copy(const Catalog& catalog, const Repetition& repetition) {
-  return fail(Code::kRankMisplaced,
-              "{}: its parts of {} tensors are those that {} holds, byte by byte (the first: {}), "
-              "expected parts of its own: one file was copied over another; copy it again from "
-              "where it was saved, or take the parts as they are with --check-replicas none",
-              catalog.files[repetition.file], repetition.matrices,
-              catalog.files[repetition.original], catalog.tensors[repetition.tensor].desc.name);
+  return fail(
+      Code::kRankMisplaced,
+      "{}: its parts of {} tensors are those that {} holds, byte by byte (the first: {}), "
+      "expected parts of its own: one file was copied over another; copy it again from "
+      "where it was saved, or take the parts as they are with convert's --check-replicas none",
+      catalog.files[repetition.file], repetition.matrices, catalog.files[repetition.original],
+      catalog.tensors[repetition.tensor].desc.name);
 }
 
 // The files of a catalog that repeat others.

@@ -105,13 +105,13 @@ std::unexpected<Error> refuse(std::string_view tensor, std::size_t shards, std::
     return fail(Code::kReplicasDiffer,
                 "tensor {}: found the same bytes in all {} tensor-parallel ranks, expected each to "
                 "hold its own part: a replica was taken for a shard; see shardwright explain L20, "
-                "or join them as they are with --check-replicas none",
+                "or join them as they are with convert's --check-replicas none",
                 tensor, shards);
   }
   return fail(Code::kReplicasDiffer,
               "tensor {}: found shards that repeat with period {} in {} tensor-parallel ranks, "
               "expected each to hold its own part: fewer ranks share it out; see shardwright "
-              "explain L25, or join them as they are with --check-replicas none",
+              "explain L25, or join them as they are with convert's --check-replicas none",
               tensor, period, shards);
 }
 

@@ -133,7 +133,7 @@ class Comparison {
     const bool has_number = copy != nullptr && copy->replica;
     return fail(Code::kReplicasDiffer,
                 "tensor {}: its replicas differ at {}: {} {}, {} {}; find out which is "
-                "right{}, or take the first with --check-replicas none",
+                "right{}, or take the first with convert's --check-replicas none",
                 tensor_.desc.name, to_string(index_in_tensor(*a_, (in_a - within) / size)),
                 texts.first, place(first_, a), texts.second, place(second_, b),
                 has_number ? ", and take tensor rank N's with --replica N" : "");

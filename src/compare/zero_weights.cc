@@ -93,7 +93,7 @@ Status check_zero_weights(const Checkpoint& checkpoint, const Catalog& catalog, 
   return defects.report(
       fail(Code::kZeroLayout,
            "{}: {} of its {} weights are not the optimizer's, rounded (the first: {}); keep the "
-           "files of one save, or take the optimizer's with --check-replicas none",
+           "files of one save, or take the optimizer's with convert's --check-replicas none",
            checkpoint.catalog.files[*number], found.size(), pairs.tensors.size() / 2,
            first.substr(0, first.find(": "))));
 }

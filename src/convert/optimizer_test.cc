@@ -465,11 +465,11 @@ TEST_F(DamagedLegacy, StatesWithoutTheirWeightsAreNotTaken) {
 
 TEST_F(DamagedLegacy, OtherOptimizersAreRefusedByName) {
   const ConvertRequest request = unpacked();
-  place_.put("in/iter_0000010/mp_rank_00_000/layer_wise_optimizer_0.pt", "x");
-  Error error = refusal(request);
+  place_.put("in/iter_0000010/mp_rank_00_000/optim.pt", "x");
+  const Error error = refusal(request);
   EXPECT_EQ(error.code, Code::kOptimizerUnsupported);
   EXPECT_THAT(error.message, HasSubstr("mp_rank_00_000/model_optim_rng.pt: "));
-  EXPECT_THAT(error.message, HasSubstr("layer_wise_optimizer_0.pt"));
+  EXPECT_THAT(error.message, HasSubstr("optim.pt: found a data-parallel rank's part"));
 }
 
 TEST_F(DamagedLegacy, StepsThatDifferAreRefused) {

@@ -64,22 +64,23 @@ std::span<const Sentence> chinese_of_compare() {
       {"comparing master weights", "正在比较主权重"},
       {"tensor {}: found the same bytes in all {} tensor-parallel ranks, expected each to hold "
        "its own part: a replica was taken for a shard; see shardwright explain L20, or join "
-       "them as they are with --check-replicas none",
+       "them as they are with convert's --check-replicas none",
        "张量 {}: 全部 {} 个张量并行 rank 中的内容相同，应各有自己的一部分：副本被当成了分片；见 "
-       "shardwright explain L20，或用 --check-replicas none 照原样拼接"},
+       "shardwright explain L20，或用 convert 的 --check-replicas none 照原样拼接"},
       {"tensor {}: found shards that repeat with period {} in {} tensor-parallel ranks, "
        "expected each to hold its own part: fewer ranks share it out; see shardwright explain "
-       "L25, or join them as they are with --check-replicas none",
+       "L25, or join them as they are with convert's --check-replicas none",
        "张量 {0}: 分片在 {2} 个张量并行 rank 中以 {1} 为周期重复，应各有自己的一部分：它是由更少"
-       "的 rank 分担的；见 shardwright explain L25，或用 --check-replicas none 照原样拼接"},
+       "的 rank 分担的；见 shardwright explain L25，或用 convert 的 --check-replicas none "
+       "照原样拼接"},
       {"comparing shards", "正在比较分片"},
       {"comparing files", "正在比较文件"},
       {"{}: its parts of {} tensors are those that {} holds, byte by byte (the first: {}), "
        "expected parts of its own: one file was copied over another; copy it again from where it "
-       "was saved, or take the parts as they are with --check-replicas none",
+       "was saved, or take the parts as they are with convert's --check-replicas none",
        "{0}: 其中 {1} 个张量的部分与 {2} 中的逐字节相同（第一个: "
        "{3}），应是它自己的部分：有文件被复制"
-       "后覆盖了另一个文件；请从保存处重新复制，或用 --check-replicas none 照原样采用"},
+       "后覆盖了另一个文件；请从保存处重新复制，或用 convert 的 --check-replicas none 照原样采用"},
       {"{}: its parts of {} tensors are those that {} holds, byte by byte (the first: {}): experts "
        "or layers that were copied when the model was made, or this file was copied over another "
        "one",
@@ -87,9 +88,9 @@ std::span<const Sentence> chinese_of_compare() {
        "{3}）：要么是制作模型时复制的专家或层，"
        "要么是该文件被复制后覆盖了另一个文件"},
       {"tensor {}: its replicas differ at {}: {} {}, {} {}; find out which is right{}, or take "
-       "the first with --check-replicas none",
-       "张量 {}: 它的副本在 {} 处不同：{} {}，{} {}；请查明哪个正确{}，或用 --check-replicas "
-       "none 取第一个"},
+       "the first with convert's --check-replicas none",
+       "张量 {}: 它的副本在 {} 处不同：{} {}，{} {}；请查明哪个正确{}，或用 convert 的 "
+       "--check-replicas none 取第一个"},
       {", and take tensor rank N's with --replica N", "，并用 --replica N 取张量 rank N 的"},
       {"comparing replicas", "正在比较副本"},
       {"{}: {}; expected what model_signing or 'convert --sign' writes; restore it, or remove "

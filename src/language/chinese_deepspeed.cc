@@ -17,10 +17,10 @@ std::span<const Sentence> chinese_of_deepspeed() {
       {"{}/{}: found no {}{} in it, as {} has one; copy it too",
        "{0}/{1}: 其中没有 {2}{3}，而 {4} 有；请一并复制"},
       {"{}: {} of its {} weights are not the optimizer's, rounded (the first: {}); keep the files "
-       "of one save, or take the optimizer's with --check-replicas none",
+       "of one save, or take the optimizer's with convert's --check-replicas none",
        "{0}: 其中 {2} 个权重有 {1} 个不是优化器权重的舍入值（第一个: "
        "{3}）；请只保留同一次保存的文件，"
-       "或用 --check-replicas none 采用优化器的权重"},
+       "或用 convert 的 --check-replicas none 采用优化器的权重"},
       {"parameter {}: it is shared with {}, which is not there",
        "参数 {}: 它与 {} 共享，而后者不存在"},
       {"all names begin with {}, which is taken off: a wrapper gave it",

@@ -85,11 +85,32 @@ std::span<const Sentence> chinese_of_legacy() {
       {"optimizer: found '{}' of a parameter group to be a tensor, expected a plain value; "
        "convert without it (--optimizer drop)",
        "optimizer: 参数组的 '{}' 是张量，应为普通值；请不带它转换（--optimizer drop）"},
-      {"{}: found a data-parallel rank's part of an optimizer, expected all of it in "
-       "model_optim_rng.pt or distrib_optim.pt; convert without it (--optimizer drop), or save "
-       "the run as torch_dist (--ckpt-format torch_dist)",
-       "{}: 发现数据并行 rank 的部分优化器，应全部在 model_optim_rng.pt 或 distrib_optim.pt 中；"
-       "请不带它转换（--optimizer drop），或把训练保存为 torch_dist（--ckpt-format torch_dist）"},
+      {"optim.pt: found a data-parallel rank's part of an optimizer, expected all of it in "
+       "model_optim_rng.pt or distrib_optim.pt; convert without it (--optimizer drop)",
+       "optim.pt: 这是优化器在某个数据并行 rank 上的部分，应全部在 model_optim_rng.pt 或 "
+       "distrib_optim.pt 中；请不带优化器转换（--optimizer drop）"},
+      {"found {} beside layer_wise_optimizer_N.pt, of another run's optimizer; keep the files of "
+       "one save",
+       "layer_wise_optimizer_N.pt 旁有另一次训练的优化器文件 {}；请只保留同一次保存的文件"},
+      {"optimizer: the run's context parallel size is {}, and ranks that differ in it alone write "
+       "their states into one "
+       "layer_wise_optimizer_N.pt, one over the other; convert without them (--optimizer drop), or "
+       "save the run as torch_dist",
+       "优化器: 该训练的上下文并行大小为 {}，只在上下文并行上不同的 rank 会把状态写入同一个 "
+       "layer_wise_optimizer_N.pt，互相覆盖；请不带优化器转换（--optimizer drop），或把训练保存为 "
+       "torch_dist"},
+      {"found step {}, expected {} as of the other parameters", "步数为 {}，应与其他参数一样为 {}"},
+      {"found the states of data-parallel rank {} in {} and in {}",
+       "数据并行 rank {} 的状态同时在 {} 和 {} 中"},
+      {"found no layer_wise_optimizer_{}.pt, but one of data-parallel rank {} ({})",
+       "没有 layer_wise_optimizer_{}.pt，却有数据并行 rank {} 的文件（{}）"},
+      {"found layer_wise_optimizer_N.pt of {} data-parallel ranks, expected {}",
+       "layer_wise_optimizer_N.pt 来自 {} 个数据并行 rank，应为 {} 个"},
+      {"found no layer_wise_optimizer_N.pt beside the model, as other ranks have",
+       "模型旁没有 layer_wise_optimizer_N.pt，而其他 rank 有"},
+      {"found other parameter groups in {} than in {}", "{} 中的参数组与 {} 中的不同"},
+      {"found {} parameters in group {}, expected {} as of data-parallel rank {} of {}",
+       "第 {1} 组有 {0} 个参数，作为 {4} 个数据并行 rank 中的第 {3} 个应有 {2} 个"},
       {"optimizer: found step {}, expected {} as in other ranks' files",
        "optimizer: step 为 {}，应与其他 rank 的文件一样为 {}"},
       {"tensor {}: found a state of no weight that is there, expected optimizer.state.KIND and "

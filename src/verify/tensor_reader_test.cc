@@ -239,8 +239,9 @@ TEST(OptionWords, AreWholeWords) {
   EXPECT_EQ(said("--hf-config, --as"), "hf_config=, as_=");
   EXPECT_EQ(said("--maps --map-x --map"), "--maps --map-x map=");
   EXPECT_EQ(said("--to safetensors keeps it"), "names=\"stored\" keeps it");
-  EXPECT_EQ(said("take N's with --replica N, or take the first with --check-replicas none"),
-            "take N's with replica=N");
+  EXPECT_EQ(
+      said("take N's with --replica N, or take the first with convert's --check-replicas none"),
+      "take N's with replica=N");
   EXPECT_EQ(said("--exclude stays"), "--exclude stays");
 }
 

@@ -30,9 +30,13 @@ struct RankOptimizer {
   bool is_distributed = false;  ///< the places are in `distrib_optim.pt`
   /// Parallel to the parameters; nullopt for those whose states another rank keeps.
   std::vector<std::optional<StatePlaces>> states;
-  std::optional<std::int64_t> step;  ///< where each parameter's state says it
-  bool has_adam_beside = false;      ///< beside Muon or Lion: then no part is distributed
+  std::vector<bool> weight_is_master;  ///< parallel to them: its place is in the model's file
+  std::optional<std::int64_t> step;    ///< where each parameter's state says it
+  bool has_adam_beside = false;        ///< beside Muon or Lion: then no part is distributed
 };
+
+/// Name, dtype and shape of each.
+[[nodiscard]] std::vector<TensorDesc> descs_of(std::span<const RankParameter> parameters);
 
 /// Finds the states of a rank's `parameters`, which stand in the model's order: those of Megatron's
 /// Float16Optimizer and FP32Optimizer around torch's or another's Adam, SGD, Lion or Muon, and of

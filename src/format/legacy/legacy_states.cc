@@ -5,6 +5,7 @@
 #include <set>
 
 #include "base/fail.h"
+#include "format/legacy/layer_wise_files.h"
 #include "format/legacy/legacy_chunks.h"
 #include "format/legacy/legacy_optimizer.h"
 #include "format/legacy/legacy_ranks.h"
@@ -93,6 +94,7 @@ class StatesReader {
         has_mtp_(has_prediction_layers(ranks)) {}
 
   Status read(Defects& defects) {
+    layer_wise_ = SW_TRY(LayerWiseFiles::find(checkpoint_, ranks_));
     for (std::size_t i = 0; i < ranks_.files().size(); ++i) {
       // A copy: add_rank() makes the list of files grow.
       const std::string path = checkpoint_.catalog.files[ranks_.files()[i].file];
@@ -109,6 +111,7 @@ class StatesReader {
   Status add_rank(std::size_t index, const std::string& folder) {
     const LegacyRankFile& file = ranks_.files()[index];
     SW_TRY(check_files(folder));
+    if (layer_wise_->has_any()) return add_layer_wise(index);
     const std::shared_ptr<const ReadableFile> model = SW_TRY(checkpoint_.files->get(file.file));
     std::shared_ptr<const ReadableFile> buffers;
     std::uint32_t buffers_number = 0;
@@ -130,17 +133,29 @@ class StatesReader {
                       parameters);
   }
 
-  // Of Muon each data-parallel rank keeps a part; before mid-2023 each had a folder.
+  Status add_layer_wise(std::size_t index) {
+    const RankParameters parameters = SW_TRY(parameters_of(ranks_, index, has_mtp_));
+    for (const auto& [file, optimizer] : SW_TRY(layer_wise_->read(index, parameters.list))) {
+      SW_TRY(agree_on(optimizer.step));
+      SW_TRY(add_states(index, file, optimizer, parameters));
+    }
+    return {};
+  }
+
+  // Before mid-2023 each data-parallel rank had a folder.
   [[nodiscard]] Status check_files(const std::string& folder) const {
-    for (const DirectoryEntry& entry :
-         SW_TRY(checkpoint_.directory->list(folder.substr(0, folder.size() - 1)))) {
-      if (!entry.name.starts_with("layer_wise_optimizer_") && entry.name != "optim.pt") continue;
+    if (checkpoint_.directory->exists(folder + "optim.pt")) {
       return fail(
           Code::kOptimizerUnsupported,
-          "{}: found a data-parallel rank's part of an optimizer, expected all of it in "
-          "model_optim_rng.pt or distrib_optim.pt; convert without it (--optimizer drop), or "
-          "save the run as torch_dist (--ckpt-format torch_dist)",
-          entry.name);
+          "optim.pt: found a data-parallel rank's part of an optimizer, expected all of it "
+          "in model_optim_rng.pt or distrib_optim.pt; convert without it (--optimizer drop)");
+    }
+    if (layer_wise_->has_any() &&
+        checkpoint_.directory->exists(folder + std::string(kBuffersFile))) {
+      return fail(Code::kOptimizerUnsupported,
+                  "found {} beside layer_wise_optimizer_N.pt, of another run's optimizer; keep the "
+                  "files of one save",
+                  kBuffersFile);
     }
     return {};
   }
@@ -168,10 +183,13 @@ class StatesReader {
       const std::vector<LegacyPart>& of_tensor = parts[model][tensor];
       for (const auto& [kind, place] : *optimizer.states[i]) {
         // What Megatron calls master weights that no distributed optimizer keeps.
-        const bool is_own = optimizer.has_adam_beside && kind == kStateKinds[0];
+        const bool is_master = kind == kStateKinds[0];
+        const bool is_own = optimizer.has_adam_beside && is_master;
+        const bool is_weight = is_master && optimizer.weight_is_master[i];
         for (const LegacyPart& part : of_tensor) {
-          SW_TRY(chunks_.add(fmt::format("optimizer.state.{}.", is_own ? kOwnMasters : kind),
-                             {states_file, place, part, of_tensor.size() == 1}));
+          SW_TRY(chunks_.add(
+              fmt::format("optimizer.state.{}.", is_own ? kOwnMasters : kind),
+              {is_weight ? file.file : states_file, place, part, of_tensor.size() == 1}));
         }
       }
     }
@@ -181,6 +199,7 @@ class StatesReader {
   Checkpoint& checkpoint_;
   const LegacyRanks& ranks_;
   LegacyChunks chunks_;
+  std::optional<LayerWiseFiles> layer_wise_;  // once they are looked for
   bool has_mtp_;
   std::optional<std::int64_t> step_;
 };
