@@ -25,7 +25,9 @@ struct ZeroPoints {
   Dims block;
   Dims stride;
   WordPacking words;
-  int add = 0;  ///< to each, modulo the range of its bits
+  /// Added to each word, modulo 2^32: what overflows in one number carries into the next. 0 where
+  /// they are not in words.
+  std::uint32_t added = 0;
 };
 
 /// One number that every scale of a tensor is multiplied with, or divided by, in float32.

@@ -43,7 +43,9 @@ struct TensorHash {
 /// What a checkpoint holds, in digests.
 struct HashReport {
   std::string path;
-  bool is_canonical = false;      ///< Megatron's canonical tensors; else the stored names
+  bool is_canonical = false;  ///< Megatron's canonical tensors; else the stored names
+  /// Of a Hugging Face model, all of whose values are listed: what is not in `beside`, it lacks.
+  bool is_hf_model = false;
   std::string family;             ///< whose mapping was used; may be empty
   std::vector<TensorHash> model;  ///< sorted by name
   std::string model_digest;

@@ -154,6 +154,21 @@ class NamingSearch {
     }
     for (const NameRule& name : facts_.mapping->ignore) shapes_.insert(shape_of(name.hf.text()));
     count(nullptr, [&](std::string_view rest) { return shapes_.contains(shape_of(rest)); });
+    for (Candidate& candidate : candidates_) add_alike_roots(candidate);
+  }
+
+  // Parts that keep their names as they are (towers, voices) are the model's too, but say little of
+  // where it begins.
+  void add_alike_roots(Candidate& candidate) const {
+    for (const std::string& name : names_) {
+      if (!name.starts_with(candidate.prefix)) continue;
+      const auto rest = std::string_view(name).substr(candidate.prefix.size());
+      const auto begins_it = [&](const std::string& begin) { return rest.starts_with(begin); };
+      const bool is_alike = std::ranges::any_of(facts_.mapping->alike, [&](const AlikePart& part) {
+        return std::ranges::any_of(part.hf, begins_it);
+      });
+      if (is_alike) candidate.roots.emplace(root_of(rest));
+    }
   }
 
   void count_own_names(const std::shared_ptr<const NameRules>& rules) {

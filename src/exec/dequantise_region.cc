@@ -176,10 +176,16 @@ class Walk {
 
   [[nodiscard]] float zero_at(std::int64_t entry) const {
     if (!source_.zeros) return static_cast<float>(source_.zero);
-    const std::int64_t first = entry - first_zero_ * 8 / source_.bits;
-    const std::uint32_t code = integer_at(loaded_.zeros.bytes, first, source_.bits);
+    const std::int64_t at = entry - first_zero_ * 8 / source_.bits;
+    if (source_.zeros->added == 0) {
+      return static_cast<float>(integer_at(loaded_.zeros.bytes, at, source_.bits));
+    }
+    std::uint32_t word = 0;
+    std::memcpy(&word, loaded_.zeros.bytes + at / per_word_ * std::int64_t{sizeof word},
+                sizeof word);
+    word += source_.zeros->added;
     const std::uint32_t mask = (1U << source_.bits) - 1U;
-    return static_cast<float>((code + static_cast<std::uint32_t>(source_.zeros->add)) & mask);
+    return static_cast<float>(word >> (at % per_word_ * source_.bits) & mask);
   }
 
   // `count` elements along `axis` from number `first` on; of no axis at all there is one.

@@ -139,7 +139,7 @@ std::string fingerprint_of(const Plan& plan) {
       summary.dims(zeros->block);
       summary.dims(zeros->stride);
       add_packing(zeros->words, summary);
-      summary.number(static_cast<std::uint64_t>(zeros->add));
+      summary.number(zeros->added);
     }
     summary.number(quantised.second ? 1 + (quantised.second->divides ? 1 : 0) : 0);
     summary.number(quantised.groups ? 1 + static_cast<std::uint64_t>(quantised.groups->axis) : 0);

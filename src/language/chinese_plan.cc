@@ -66,6 +66,7 @@ std::span<const Sentence> chinese_of_plan() {
       {"are of a type that scales do not have", "的类型不是 scale 的类型"},
       {"have no blocks or lie too far apart", "没有块，或相距过远"},
       {"end before the values do", "在值结束之前就结束了"},
+      {"have zeros in no words", "的零点不在字中"},
       {"have zeros that are not one whole chunk", "的零点不是一个完整的 chunk"},
       {"have zeros that end before the values do", "的零点在值结束之前就结束了"},
       {"plan: scales or their values are tensors that are not there",

@@ -169,7 +169,10 @@ class PackedJoiner {
         SW_TRY(transposed({rows, *columns}, static_cast<int>(bits), scales, group));
     joined.words = {1, false};
     joined.strides = {per_word, rows * per_word};
-    SW_TRY(add_zeros({0, false}, per_word, groups, config_.zero_offset, joined));
+    // What an asymmetric layer's zeros are too small by, its writer has taken from whole words.
+    const std::uint32_t one_in_each = ~std::uint32_t{0} / ((std::uint32_t{1} << bits) - 1);
+    SW_TRY(add_zeros({0, false}, per_word, groups, config_.has_lesser_zeros ? one_in_each : 0,
+                     joined));
     joined.scheme = fmt::format("gptq int{}", bits);
     if (order) {
       SW_TRY(add_order(*order, false, joined));
@@ -279,8 +282,8 @@ class PackedJoiner {
   }
 
   // Zeros of gptq and awq: [groups, rows / n] words.
-  Status add_zeros(const WordPacking& words, std::int64_t per_word, std::int64_t groups, int add,
-                   QuantisedTensor& joined) const {
+  Status add_zeros(const WordPacking& words, std::int64_t per_word, std::int64_t groups,
+                   std::uint32_t added, QuantisedTensor& joined) const {
     const std::uint32_t zeros = SW_TRY(companion(".qzeros"));
     const std::int64_t rows = joined.desc.shape[0];
     if (rows % per_word != 0) {
@@ -288,7 +291,7 @@ class PackedJoiner {
                   stored_.where(index_), rows, per_word);
     }
     SW_TRY(expect(zeros, DType::kI32, {groups, rows / per_word}));
-    joined.zeros = {zeros, {per_word, joined.block[1]}, {per_word, rows}, words, add};
+    joined.zeros = {zeros, {per_word, joined.block[1]}, {per_word, rows}, words, added};
     return {};
   }
 

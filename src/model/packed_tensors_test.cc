@@ -120,7 +120,7 @@ TEST(JoinPacked, TakesPackedZeros) {
   EXPECT_EQ(joined.zeros->block, (Dims{8, 32}));
   EXPECT_EQ(joined.zeros->stride, (Dims{24, 8}));
   EXPECT_EQ(joined.zeros->words.axis, 0);
-  EXPECT_EQ(joined.zeros->add, 0);
+  EXPECT_EQ(joined.zeros->added, 0U);
   EXPECT_EQ(joined.zero, 0);
   expect_refused(stored, kInt4, Code::kUnmatchedSource,
                  {"model.safetensors: tensor a.weight_zero_point", "symmetric"});
@@ -373,12 +373,12 @@ TEST(JoinPacked, TurnsGptqAround) {
   EXPECT_EQ(joined.block, (Dims{1, 32}));
   EXPECT_EQ(joined.stride, (Dims{1, 24}));
   ASSERT_TRUE(joined.zeros);
-  EXPECT_EQ(joined.zeros->add, 1);
+  EXPECT_EQ(joined.zeros->added, 0x11111111U);
   EXPECT_EQ(joined.zeros->block, (Dims{8, 32}));
   EXPECT_EQ(joined.zeros->stride, (Dims{8, 24}));
   EXPECT_FALSE(joined.groups);
   EXPECT_EQ(
-      join(stored, gptq(R"(, "checkpoint_format": "gptq_v2")")).value().quantised[0].zeros->add, 0);
+      join(stored, gptq(R"(, "checkpoint_format": "gptq_v2")")).value().quantised[0].zeros->added, 0U);
   std::swap(stored.numbers["a.g_idx"][0], stored.numbers["a.g_idx"][63]);
   EXPECT_TRUE(join(stored, gptq()).value().quantised[0].groups);
   stored.numbers["a.g_idx"][0] = 2;
@@ -455,7 +455,7 @@ TEST(JoinPacked, InterleavesAwq) {
   EXPECT_TRUE(joined.words.is_interleaved);
   EXPECT_EQ(joined.strides, (Dims{8, 24}));
   EXPECT_TRUE(joined.zeros->words.is_interleaved);
-  EXPECT_EQ(joined.zeros->add, 0);
+  EXPECT_EQ(joined.zeros->added, 0U);
   stored.at("a.qweight").shape = {60, 3};
   expect_refused(stored, kAwq, Code::kShapeMismatch, {"a.qweight", "60", "32"});
   stored.at("a.qweight").shape = {64, 3};

@@ -235,7 +235,7 @@ Status read_gptq(const nlohmann::json& object, QuantisationConfig& config) {
   packed.is_ordered = SW_TRY(flag_of(object, "desc_act", false));
   config.packed = {packed};
   config.packing = QuantisationConfig::Packing::kGptq;
-  config.zero_offset = format == "gptq_v2" ? 0 : 1;
+  config.has_lesser_zeros = format != "gptq_v2";
   // Keys with a minus leave modules out, which are not packed then.
   const auto rules = object.find("dynamic");
   if (rules != object.end() && rules->is_object()) {

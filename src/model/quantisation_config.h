@@ -43,7 +43,7 @@ struct QuantisationConfig {
   bool has_exponents = false;           ///< scales are powers of two (DeepSeek-V4, with fp4 too)
   Packing packing = Packing::kNone;
   std::vector<PackedWeights> packed;  ///< each module has one of them; of gptq and awq there is one
-  int zero_offset = 0;                ///< what stored zeros of gptq are too small by
+  bool has_lesser_zeros = false;      ///< stored zeros of gptq are one less than they should be
   bool is_varied = false;             ///< single modules of gptq have other bits and groups
 };
 

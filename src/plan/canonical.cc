@@ -46,6 +46,35 @@ bool is_bare_state(std::string_view name) {
   return name.starts_with("state.") && ends_as_any(name, kKinds);
 }
 
+// What stands behind `decoder.` in Megatron's names. Hugging Face's have decoders too: OPT's and
+// Whisper's with layers of other modules, T5's with blocks, those of sound with numbers.
+bool is_in_megatron_decoder(std::string_view rest) {
+  if (rest.starts_with("final_layernorm.") || rest.starts_with("final_norm.")) return true;
+  constexpr std::string_view kLayers = "layers.";
+  if (!rest.starts_with(kLayers)) return false;
+  rest.remove_prefix(kLayers.size());
+  const std::size_t number = rest.find_first_not_of("0123456789");
+  if (number != 0 && number != rest.npos && rest[number] == '.') rest.remove_prefix(number + 1);
+  constexpr std::array<std::string_view, 7> kOthers = {"self_attn.",
+                                                       "self_attn_layer_norm.",
+                                                       "encoder_attn.",
+                                                       "encoder_attn_layer_norm.",
+                                                       "final_layer_norm.",
+                                                       "fc1.",
+                                                       "fc2."};
+  return std::ranges::none_of(kOthers,
+                              [&](std::string_view other) { return rest.starts_with(other); });
+}
+
+bool is_in_megatron_decoder_of(std::string_view name) {
+  constexpr std::string_view kDecoder = "decoder.";
+  for (std::size_t at = name.find(kDecoder); at != name.npos; at = name.find(kDecoder, at + 1)) {
+    const bool is_word = at == 0 || name[at - 1] == '.';
+    if (is_word && is_in_megatron_decoder(name.substr(at + kDecoder.size()))) return true;
+  }
+  return false;
+}
+
 }  // namespace
 
 bool is_optimizer_name(std::string_view name) {
@@ -57,7 +86,7 @@ bool has_megatron_names(const Catalog& catalog) {
   return std::any_of(catalog.tensors.begin(), catalog.tensors.end(), [](const auto& tensor) {
     const std::string& name = tensor.desc.name;
     // The last are Flux's; its makers' own files have blocks of that name with other modules.
-    return name.contains("decoder.") || name.contains("embedding.word_embeddings.") ||
+    return is_in_megatron_decoder_of(name) || name.contains("embedding.word_embeddings.") ||
            (name.starts_with("double_blocks.") && name.contains(".self_attention."));
   });
 }

@@ -16,7 +16,18 @@ TEST(MegatronNames, AreThoseOfItsModules) {
   EXPECT_TRUE(is_megatrons("decoder.layers.mlp.linear_fc1.weight"));
   EXPECT_TRUE(is_megatrons("embedding.word_embeddings.weight"));
   EXPECT_TRUE(is_megatrons("double_blocks.0.self_attention.linear_proj.weight"));
+  EXPECT_TRUE(is_megatrons("optimizer.state.exp_avg.language_model.decoder.final_norm.weight"));
+  EXPECT_TRUE(is_megatrons("module.decoder.layers.3.self_attention.linear_qkv.weight"));
   EXPECT_FALSE(is_megatrons("model.layers.0.mlp.up_proj.weight"));
+  // OPT's, T5's, Zamba2's, Whisper's and those of Qwen3-Omni's voice.
+  for (const char* name :
+       {"model.decoder.embed_tokens.weight", "model.decoder.layers.0.self_attn.q_proj.weight",
+        "model.decoder.layers.11.fc1.bias", "model.decoder.final_layer_norm.weight",
+        "decoder.block.0.layer.0.SelfAttention.q.weight", "decoder.final_layer_norm.weight",
+        "model.layers.1.mamba_decoder.mamba.in_proj.weight", "code2wav.decoder.0.conv.weight",
+        "model.decoder.layers.0.encoder_attn.k_proj.weight"}) {
+    EXPECT_FALSE(is_megatrons(name)) << name;
+  }
   // In the files of Flux's makers, and in diffusers'.
   EXPECT_FALSE(is_megatrons("double_blocks.0.img_attn.qkv.weight"));
   EXPECT_FALSE(is_megatrons("transformer_blocks.0.attn.to_q.weight"));

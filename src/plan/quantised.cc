@@ -129,6 +129,7 @@ class Check {
     if (quantised_.bits == 0 || grid.words.axis >= shape_.size() || !is_plain_chunk(zeros)) {
       return invalid(zeros, "have zeros that are not one whole chunk");
     }
+    if (grid.added != 0 && grid.words.axis < 0) return invalid(zeros, "have zeros in no words");
     const Count count =
         entries_of(shape_, grid.block, grid.stride, grid.words.axis, values_per_word(quantised_));
     const std::uint64_t per_byte = static_cast<std::uint64_t>(8 / quantised_.bits);

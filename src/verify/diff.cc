@@ -103,13 +103,13 @@ class Comparison {
       if (!is_wanted(name)) continue;
       const auto found = at_right.find(name);
       if (found == at_right.end()) {
-        miss(name, report_.missing_right);
+        miss(name, right_, report_.missing_right);
         continue;
       }
       add_pair(i, found->second);
       at_right.erase(found);
     }
-    for (const auto& [name, index] : at_right) miss(std::string(name), report_.missing_left);
+    for (const auto& [name, index] : at_right) miss(std::string(name), left_, report_.missing_left);
     std::ranges::sort(report_.missing_left);
     tell_uncompared();
   }
@@ -158,11 +158,12 @@ class Comparison {
         translated("{} optimizer states are not compared: {}", report_.not_compared, why));
   }
 
-  void miss(const std::string& name, std::vector<std::string>& missing) {
+  // `side` lacks it. What only Hugging Face stores, another form need not have.
+  void miss(const std::string& name, const View& side, std::vector<std::string>& missing) {
     if (is_optimizer_name(name) && has_states_of_two_kinds()) {
       ++report_.not_compared;
     } else if (left_.naming == Naming::kCanonical && is_beside_the_model(name) &&
-               !is_optimizer_name(name)) {
+               !is_optimizer_name(name) && !side.checkpoint.location.traits.is_hf_model) {
       report_.notes.push_back(name + translated(" is not compared: only one side keeps it"));
     } else {
       missing.push_back(name);

@@ -36,14 +36,17 @@ std::set<std::string_view> listed_names(const HashList& tensors) {
   return names;
 }
 
+// Takes those out of a list that the other lacks; says how many they were.
+std::size_t drop_lacking(HashList& tensors, const HashList& other) {
+  const std::set<std::string_view> names = listed_names(other);
+  return std::erase_if(
+      tensors, [&](const TensorHash* tensor) { return !names.contains(tensor->desc.name); });
+}
+
 // Takes those out of both lists that only one of them has; says how many they were.
 std::size_t drop_unshared(HashList& found, HashList& expected) {
-  const std::set<std::string_view> of_found = listed_names(found);
-  const std::set<std::string_view> of_expected = listed_names(expected);
-  const auto lacks = [](const std::set<std::string_view>& names) {
-    return [&names](const TensorHash* tensor) { return !names.contains(tensor->desc.name); };
-  };
-  return std::erase_if(found, lacks(of_expected)) + std::erase_if(expected, lacks(of_found));
+  const std::size_t dropped = drop_lacking(found, expected);
+  return dropped + drop_lacking(expected, found);
 }
 
 // One list of digests against another.
@@ -104,11 +107,13 @@ class DigestComparison {
     return is_left_out;
   }
 
-  // What only Hugging Face stores, another form may have in part.
+  // What only Hugging Face stores, another form may have in part; its models have all of theirs.
   void compare_extras() {
     HashList found = list_of(found_.beside, std::not_fn(is_state));
     HashList expected = list_of(expected_.beside, std::not_fn(is_state));
-    const std::size_t unshared = drop_unshared(found, expected);
+    std::size_t unshared = 0;
+    if (!expected_.is_hf_model) unshared += drop_lacking(found, expected);
+    if (!found_.is_hf_model) unshared += drop_lacking(expected, found);
     if (unshared > 0) {
       report_.notes.push_back(translated(
           "{} values that only Hugging Face stores are not compared: only one side keeps them",

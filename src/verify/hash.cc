@@ -90,6 +90,7 @@ Result<HashReport> hash_view(const View& view, const ProofOptions& options) {
   HashReport report;
   report.path = view.checkpoint.location.path;
   report.is_canonical = view.naming == Naming::kCanonical;
+  report.is_hf_model = view.checkpoint.location.traits.is_hf_model;
   report.family = view.family;
   report.notes = view.notes;
   for (std::size_t i = 0; i < tensors.size(); ++i) {

@@ -79,6 +79,7 @@ std::string write_manifest(const HashReport& report) {
   std::string text =
       fmt::format("{{\n  \"schema\": \"{}\",\n  \"algorithm\": \"{}\",\n  \"names\": \"{}\"",
                   kSchema, kAlgorithm, report.is_canonical ? "canonical" : "stored");
+  if (report.is_hf_model) text += ",\n  \"hf_model\": true";
   fmt::format_to(std::back_inserter(text), ",\n  \"family\": \"{}\"", report.family);
   fmt::format_to(std::back_inserter(text), ",\n  \"digest\": \"{}\"", report.model_digest);
   if (!report.beside.empty()) {
@@ -110,6 +111,7 @@ Result<HashReport> read_manifest(std::string_view json) {
   if (!report.is_canonical && document["names"] != "stored") {
     return refuse_manifest("its names are neither canonical nor stored");
   }
+  report.is_hf_model = document.value("hf_model", nlohmann::json()) == true;
   report.model = SW_TRY(read_tensors(document["tensors"]));
   report.model_digest = document["digest"];
   if (report.model_digest != digest_of(report.model)) {

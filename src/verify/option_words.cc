@@ -25,7 +25,8 @@ constexpr std::array kOptionWords = {
     OptionWord{"--map", "map="},
     OptionWord{"--mtp drop", "mtp=\"drop\""},
     OptionWord{"--mtp", "mtp="},
-    OptionWord{", or take the first with convert's --check-replicas none", ""},  // no option takes a guess
+    OptionWord{", or take the first with convert's --check-replicas none",
+               ""},  // no option takes a guess
     OptionWord{"--replica N", "replica=N"},
     OptionWord{"--replica", "replica="},
     OptionWord{"--source-ep", "source_ep="},

@@ -140,14 +140,16 @@ class Gptq:
         if self.is_ordered:
             order = order[torch.randperm(columns, generator=seed)]
         most = 2**self.bits
-        # A zero that version 1 stores as one less wraps around.
+        one_in_each = (2**32 - 1) // (most - 1)
+        # GPTQModel makes version 1 of version 2 by taking one in each place from whole words, so a
+        # zero of 0 borrows from the next; and version 2 again by adding it.
         zeros = torch.randint(0, most, (groups, rows), generator=seed)
         largest = weight.float().abs().amax(1, keepdim=True).T.expand(groups, rows) / most
         scales = (largest * (1 + torch.arange(groups).unsqueeze(1) / 7)).to(self.dtype)
         values = torch.randint(0, most, (columns, rows), generator=seed)
         stored = {
             "qweight": pack(values, self.bits, 0),
-            "qzeros": pack((zeros - 1) % most if self.version == 1 else zeros, self.bits, 1),
+            "qzeros": pack(zeros, self.bits, 1) - (one_in_each if self.version == 1 else 0),
             "scales": scales,
         }
         if self.has_order:

@@ -121,6 +121,7 @@ RUNS = {
     "diff": [(["diff", LLAMA, "td"], 0), (["diff", LLAMA, GOLDEN / "hf" / "mistral" / "hf"], 1)],
     "hash": [
         (["hash", "td"], 0),
+        (["hash", LLAMA], 0),
         (["hash", GOLDEN / "mcore" / "dense_te" / "v0.16.1" / "tp2pp2-torch_dist-full"], 0),
     ],
     "show": [(["show", "td", "decoder.layers.1.mlp.linear_fc1.weight"], 0)],

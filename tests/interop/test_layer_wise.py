@@ -129,7 +129,7 @@ def is_a_step_ahead(root):
         (lacks_one, "found no layer_wise_optimizer_1.pt, but one of data-parallel rank 2"),
         (lacks_the_last, "of 3 data-parallel ranks, expected 4"),
         (has_one_twice, "found the states of data-parallel rank 0 in "),
-        (has_them_in_each_others_place, "layer_wise_optimizer_0.pt: optimizer: "),
+        (has_them_in_each_others_place, "0.pt: optimizer: found 3 parameters in group 0, expected 2 as of data-parallel rank 0 of 4"),
         (is_of_context_ranks, "context parallel size is 2"),
         (is_beside_buffers, "found distrib_optim.pt beside layer_wise_optimizer_N.pt"),
         (lacks_a_group, "found master weights of "),

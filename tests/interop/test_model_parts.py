@@ -1,0 +1,58 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What trainers save of models whose parts have roots of their own, and of those whose decoders are
+not Megatron's."""
+import hf_models
+import pytest
+import test_families_omni as omni
+import test_families_towers as towers
+import torch
+import torch.distributed.checkpoint as dcp
+from checkpoints import assert_same, load_dcp, load_hf
+
+CASES = {
+    **{name: towers.CASES[name] for name in ("llama4_vl", "mistral3")},
+    **{name: omni.CASES[name] for name in ("qwen2_5_omni", "qwen3_omni_moe")},
+}
+
+
+def as_dcp(tensors, folder):
+    dcp.save({"model": tensors}, checkpoint_id=str(folder), no_dist=True)
+
+
+def as_rank_file(tensors, folder):
+    folder.mkdir()
+    torch.save(tensors, folder / "model_world_size_1_rank_0.pt")
+
+
+@pytest.mark.parametrize("save", [as_dcp, as_rank_file])
+@pytest.mark.parametrize("name", CASES)
+def test_no_part_is_left_out(shardwright, tmp_path, name, save):
+    """Towers and voices that keep their names as they are belong to the model as its layers do."""
+    reference = tmp_path / "reference"
+    hf_models.create_form(reference, CASES[name], "published")
+    tensors = load_hf(reference)
+    save(tensors, tmp_path / "run")
+    shardwright("convert", tmp_path / "run", tmp_path / "out", "--to", "hf", "--hf-config", reference)
+    assert_same(load_hf(tmp_path / "out"), tensors)
+    flags = ("--hf-config", reference)
+    shardwright("verify", tmp_path / "run", "--against", reference, *flags)
+    shardwright("diff", tmp_path / "run", reference, *flags)
+    shorter = {key: value for key, value in tensors.items() if key != sorted(tensors)[-1]}
+    save(shorter, tmp_path / "shorter")
+    done = shardwright("diff", tmp_path / "shorter", reference, *flags, expect=1)
+    assert "missing left 1" in done.stdout
+
+
+@pytest.mark.parametrize("model_type", ["opt", "zamba2"])
+def test_a_decoder_of_hugging_face_is_none_of_megatrons(shardwright, tmp_path, model_type):
+    reference = tmp_path / "reference"
+    hf_models.create(reference, model_type)
+    as_dcp(load_hf(reference), tmp_path / "run")
+    for source, out in (("reference", "expected"), ("run", "found")):
+        shardwright("convert", tmp_path / source, tmp_path / out, "--to", "torch_dist",
+                    "--hf-config", reference)  # fmt: skip
+    assert_same(load_dcp(tmp_path / "found"), load_dcp(tmp_path / "expected"))
+    done = shardwright("diagnose", tmp_path / "run", "--json", expect=0)
+    assert '"hf_dcp"' in done.stdout
+    done = shardwright("convert", tmp_path / "run", tmp_path / "no", "--to", "torch_dist", expect=2)
+    assert "--hf-config" in done.stderr and not (tmp_path / "no").exists()
