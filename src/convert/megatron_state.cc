@@ -15,6 +15,7 @@
 #include "canonical/contradictions.h"
 #include "canonical/families.h"
 #include "convert/bridge_config.h"
+#include "convert/kept_stages.h"
 #include "format/config_edits.h"
 #include "format/hf/source_keys.h"
 #include "format/rank_modules.h"
@@ -277,7 +278,8 @@ Status add_layout_arguments(const ParallelConfig& parallel, const Arguments& mod
                             TargetParts& parts) {
   ArgumentEdits& edits = parts.layout;
   const std::vector<TensorDesc> descs = descs_of(parts.tensors);
-  const Placement placement = SW_TRY(Placement::make(descs, parallel));
+  parts.splits = kept_stages(model, parallel, main_layers(descs));
+  const Placement placement = SW_TRY(Placement::make(descs, parallel, parts.splits));
   if (parallel.pipeline > 1 && placement.layers() == 0) {
     return fail(Code::kNotDivisible,
                 "--pp {}: the model has no layers that pipeline stages could share, expected 1",
@@ -290,6 +292,7 @@ Status add_layout_arguments(const ParallelConfig& parallel, const Arguments& mod
   if (model.contains(kSame)) edits.emplace_back(kSame, parallel.pipeline);
   edits.emplace_back("expert_model_parallel_size", parallel.expert);
   edits.emplace_back("expert_tensor_parallel_size", parallel.expert_tensor);
+  if (parts.splits) return {};  // whatever the run says of its stages stays true
   std::string staged = staged_pattern(placement, model);
   // Megatron refuses what says the same beside bars.
   const bool has_bars = tells_stages(staged);
@@ -355,6 +358,15 @@ Status add_state_from_megatron(const ConvertRequest& request, const Checkpoint& 
   add_vocabulary_argument(request, edits.arguments);
   const Arguments run = SW_TRY(run_arguments(source));
   SW_TRY(add_layout_arguments(request.parallel, run, parts));
+  const std::string said_before = said_of_stages(run);
+  const bool has_stages =
+      traits_of(request.format).holds_state_dicts && request.parallel.pipeline > 1;
+  if (has_stages && !parts.splits && !said_before.empty()) {
+    notes.push_back(translated(
+        "the run shared its layers out as {} say; with these sizes stages have other layers, as "
+        "the arguments of the output say: whoever loads it leaves those of the run out",
+        said_before));
+  }
   std::ranges::copy(parts.layout, std::back_inserter(edits.arguments));
   std::ranges::copy(parts.model_edits, std::back_inserter(edits.arguments));
   if (request.dtype) edits.dtype = written_dtype(parts.tensors);

@@ -20,6 +20,10 @@ enum class Tag : std::uint8_t {
   kInt,         // b, c: low and high half
   kHuge,        // an int beyond int64
   kString,      // a: number in the string pool
+  kEightBytes,  // b, c: low and high half of what they are as a little-endian integer
+  kInt64Name,   // the arguments that make numpy's type of 64-bit integers
+  kInt64Type,   // that type
+  kInt64Value,  // the 2-tuple of it and a number's bytes; b, c: as of kInt
   kGlobal,      // n: Class, a: module, b: name
   kDims,        // n: axes, a: place of the integers
   kWide,        // a tuple of more integers than a tensor may have axes
@@ -56,6 +60,8 @@ enum class Class : std::uint8_t {
   kSize,
   kGetLayout,
   kOrderedDict,
+  kNumpyType,
+  kNumpyScalar,  // what Megatron-Core computes of sizes may be numbers of numpy
 };
 
 inline constexpr std::uint32_t kNone32 = std::numeric_limits<std::uint32_t>::max();

@@ -207,6 +207,12 @@ Cell Machine::tuple_of(std::span<const Cell> elements) {
   const bool is_member = count == 2 && elements[0].tag == Tag::kGlobal &&
                          elements[1].tag == Tag::kString && is_format(elements[0]);
   if (is_member) return {Tag::kFormat, elements[0].n};
+  if (count == 3 && elements[0].tag == Tag::kString && collector_.text(elements[0].a) == "i8") {
+    return {Tag::kInt64Name};
+  }
+  if (count == 2 && elements[0].tag == Tag::kInt64Type && elements[1].tag == Tag::kEightBytes) {
+    return {Tag::kInt64Value, 0, 0, 0, elements[1].b, elements[1].c};
+  }
   const bool is_path =
       elements[0].tag == Tag::kString && std::ranges::all_of(elements, [](const Cell& cell) {
         return cell.tag == Tag::kString || cell.tag == Tag::kInt;
@@ -355,6 +361,11 @@ bool Machine::rare(const Token& token) {
     case Op::kBinBytes8:
     case Op::kByteArray8:
       audit_.merge(pickle::audit_bytes(token.text));
+      if (token.text.size() == sizeof(std::int64_t)) {
+        Cell bytes = int_cell(load_le<std::int64_t>(as_bytes(token.text).data()));
+        bytes.tag = Tag::kEightBytes;
+        return push(bytes);
+      }
       return push({});
     case Op::kBinFloat:
     case Op::kEmptySet:

@@ -19,7 +19,7 @@ struct KnownClass {
   Class known;
 };
 
-constexpr std::array<KnownClass, 12> kKnownClasses = {{
+constexpr std::array<KnownClass, 15> kKnownClasses = {{
     {kMetadataModule, "ChunkStorageMetadata", Class::kChunkStorage},
     {kMetadataModule, "MetadataIndex", Class::kIndex},
     {kMetadataModule, "TensorStorageMetadata", Class::kTensorStorage},
@@ -32,6 +32,9 @@ constexpr std::array<KnownClass, 12> kKnownClasses = {{
     {"torch", "Size", Class::kSize},
     {"torch.serialization", "_get_layout", Class::kGetLayout},
     {"collections", "OrderedDict", Class::kOrderedDict},
+    {"numpy", "dtype", Class::kNumpyType},
+    {"numpy.core.multiarray", "scalar", Class::kNumpyScalar},
+    {"numpy._core.multiarray", "scalar", Class::kNumpyScalar},
 }};
 
 }  // namespace
@@ -102,6 +105,12 @@ bool Machine::reduce() {
   const bool is_enum = known == Class::kFormat || known == Class::kOldFormat;
   if (is_enum && arguments.tag == Tag::kDims && arguments.n == 1) {
     return push({Tag::kFormat, callable.n});
+  }
+  if (known == Class::kNumpyType && arguments.tag == Tag::kInt64Name) {
+    return push({Tag::kInt64Type});
+  }
+  if (known == Class::kNumpyScalar && arguments.tag == Tag::kInt64Value) {
+    return push({Tag::kInt, 0, 0, 0, arguments.b, arguments.c});
   }
   if (known == Class::kGetAttr && arguments.tag == Tag::kFormat) return push(arguments);
   if (known == Class::kOrderedDict) {

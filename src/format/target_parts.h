@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -10,6 +11,7 @@
 #include "format/hf/weight_names.h"
 #include "format/mimo/mimo_source.h"
 #include "layout/component_layout.h"
+#include "layout/pipeline_split.h"
 #include "model/component_route.h"
 #include "plan/draft.h"
 #include "shardwright/convert.h"
@@ -34,6 +36,9 @@ struct TargetParts {
   std::string common_state;
   std::string tracker;
   Arguments arguments;  ///< of the model, where they are known
+  /// Which pipeline stage has which layers, where that is not as PipelineSplit::make shares them
+  /// out.
+  std::optional<StackSplits> splits;
   /// Sizes of a Megatron target, by the names of Megatron's arguments.
   std::vector<std::pair<std::string, ArgValue>> layout;
   /// Arguments of a Megatron target that its model has otherwise than the source's.

@@ -98,9 +98,9 @@ JobLayout::JobLayout(Placement placement, const ParallelConfig& config, std::int
       placement_width_(std::lcm(config.tensor, config.expert * config.expert_tensor)) {}
 
 Result<JobLayout> JobLayout::make(std::span<const TensorDesc> tensors, const ParallelConfig& config,
-                                  std::int64_t data) {
+                                  std::int64_t data, const std::optional<StackSplits>& splits) {
   SW_TRY(check_sizes(config, data));
-  JobLayout layout(SW_TRY(Placement::make(tensors, config)), config, data);
+  JobLayout layout(SW_TRY(Placement::make(tensors, config, splits)), config, data);
   if (config.pipeline > 1) layout.tied_ = tied_embeddings(tensors);
   for (const TensorDesc& tensor : tensors) {
     const auto expert = numbered_expert(tensor.name);

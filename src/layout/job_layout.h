@@ -50,9 +50,10 @@ class JobLayout {
  public:
   /// `tensors` are all tensors of the checkpoint, under the names that the job knows them by;
   /// `data` counts the data-parallel replicas. Errors: kNotDivisible, where sizes do not fit one
-  /// another or the tensors; kLimit for more ranks than any job has.
-  [[nodiscard]] static Result<JobLayout> make(std::span<const TensorDesc> tensors,
-                                              const ParallelConfig& config, std::int64_t data);
+  /// another or the tensors; kLimit for more ranks than any job has. `splits` as for Placement.
+  [[nodiscard]] static Result<JobLayout> make(
+      std::span<const TensorDesc> tensors, const ParallelConfig& config, std::int64_t data,
+      const std::optional<StackSplits>& splits = std::nullopt);
 
   /// Error: as Placement::place.
   [[nodiscard]] Result<JobShards> place(const TensorDesc& tensor) const;

@@ -157,7 +157,8 @@ OptimizerGroup group_of(const TensorDesc& parameter, const GroupRule& rule) {
   const bool is_small = parameter.shape.size() == 1 || name.ends_with(".bias");
   const bool is_query_key_norm = name.contains("q_layernorm.") || name.contains("k_layernorm.");
   const bool is_embedding = name.contains("embedding");
-  const bool is_vector = parameter.shape.size() <= 1 || is_embedding;
+  // MuP counts the output layer among the embeddings.
+  const bool is_vector = parameter.shape.size() <= 1 || is_embedding || is_table(name);
   OptimizerGroup group;
   group.is_expert = is_expert_tensor(name);
   group.has_decay = is_small ? is_query_key_norm && rule.decays_query_key_norms

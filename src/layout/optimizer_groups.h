@@ -49,8 +49,8 @@ enum class NamedOptimizer : std::uint8_t {
 /// Whose learning rate is another than most have.
 enum class OwnRate : std::uint8_t {
   kTables,    ///< embeddings and the output layer (`--decoupled-lr`)
-  kMatrices,  ///< all but vectors and embeddings (`--use-mup`)
-  kVectors,   ///< vectors and embeddings (the same with SGD)
+  kMatrices,  ///< all but vectors, embeddings and the output layer (`--use-mup`)
+  kVectors,   ///< vectors, embeddings and the output layer (the same with SGD)
   kUnknown    ///< nothing tells
 };
 

@@ -87,17 +87,21 @@ TEST(OptimizerGroups, TellExpertsAndRatesApartWhereSomeGroupDoes) {
               ElementsAre(ElementsAre(2, 5), ElementsAre(1, 3, 4, 6), ElementsAre(0, 7)));
 }
 
-// Hidden matrices and the output layer have the rate of MuP; embeddings and vectors keep theirs.
+// Hidden matrices have the rate of MuP; embeddings, the output layer and vectors keep theirs.
 TEST(OptimizerGroups, OfMupHaveTheMatricesApart) {
-  const Groups groups = {{false, true, false, 1}, {false, true, true, 3}, {false, false, false, 4}};
+  std::vector<TensorDesc> parameters = kParameters;
+  parameters.erase(parameters.begin() + 5);  // or there were as many matrices as tables
+  const Groups groups = {{false, true, false, 2}, {false, true, true, 1}, {false, false, false, 4}};
   const GroupRule told{.own_rate = OwnRate::kMatrices};
-  const auto expected = ElementsAre(ElementsAre(0), ElementsAre(2, 5, 7), ElementsAre(1, 3, 4, 6));
-  EXPECT_THAT(share_out(kParameters, groups, told).value(), expected);
-  EXPECT_THAT(parameters_of_groups(kParameters, groups, told).value(), expected);
+  const auto expected = ElementsAre(ElementsAre(0, 6), ElementsAre(2), ElementsAre(1, 3, 4, 5));
+  EXPECT_THAT(share_out(parameters, groups, told).value(), expected);
+  EXPECT_THAT(parameters_of_groups(parameters, groups, told).value(), expected);
   const GroupRule unknown{.own_rate = OwnRate::kUnknown};
-  EXPECT_THAT(parameters_of_groups(kParameters, groups, unknown).value(), expected)
+  EXPECT_THAT(parameters_of_groups(parameters, groups, unknown).value(), expected)
       << "their sizes tell";
-  const auto refused = share_out(kParameters, groups, unknown);
+  const Groups of_sgd = {{false, true, true, 2}, {false, true, false, 1}, {false, false, true, 4}};
+  EXPECT_THAT(share_out(parameters, of_sgd, {.own_rate = OwnRate::kVectors}).value(), expected);
+  const auto refused = share_out(parameters, groups, unknown);
   ASSERT_FALSE(refused);
   EXPECT_THAT(refused.error().message, HasSubstr("neither --decoupled-lr nor --use-mup"));
 }

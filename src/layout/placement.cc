@@ -46,8 +46,8 @@ bool is_stacked(const std::optional<LayerName>& layer, const TensorDesc& tensor)
 
 }  // namespace
 
-Result<Placement> Placement::make(std::span<const TensorDesc> tensors,
-                                  const ParallelConfig& config) {
+Result<Placement> Placement::make(std::span<const TensorDesc> tensors, const ParallelConfig& config,
+                                  const std::optional<StackSplits>& splits) {
   SW_TRY(check_piece_count(tensors));
   Placement placement;
   placement.config_ = config;
@@ -55,6 +55,10 @@ Result<Placement> Placement::make(std::span<const TensorDesc> tensors,
   placement.gated_ = GatedFirsts(tensors);
   placement.stage_width_ = std::lcm(config.tensor, config.expert * config.expert_tensor);
   placement.layers_ = main_layers(tensors);
+  if (splits && splits->decoder.layers() == placement.layers()) {
+    placement.splits_ = *splits;
+    return placement;
+  }
   if (placement.layers() > 0) {
     const PipelineSplit split = SW_TRY(PipelineSplit::make(placement.layers(), config));
     placement.splits_ = StackSplits::of_one(split);
@@ -75,9 +79,13 @@ std::int64_t Placement::stage_of(std::string_view name, std::int64_t layer) cons
       return layers > 0 ? split.stage_of(std::clamp<std::int64_t>(layer, 0, layers - 1)) : 0;
     }
     // Vision towers live on the first stage.
-    return is_prediction_layer(name) ? config_.pipeline - 1 : 0;
+    if (!is_prediction_layer(name)) return 0;
   }
-  return is_behind_layers(name) || is_prediction_layer(name) ? config_.pipeline - 1 : 0;
+  const std::int64_t last = config_.pipeline - 1;
+  if (is_prediction_layer(name)) {
+    return splits_.prediction_chunk ? *splits_.prediction_chunk % config_.pipeline : last;
+  }
+  return is_behind_layers(name) ? last : 0;
 }
 
 ShardRule Placement::rule_of(const TensorDesc& tensor, bool stacked) const {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string_view>
 
@@ -20,9 +21,12 @@ namespace shardwright {
 class Placement {
  public:
   /// `tensors` are all tensors of the checkpoint: layers are counted and gated MLPs recognised from
-  /// them. Errors: kNotDivisible, and kLimit for names that claim more layers than any model has.
-  [[nodiscard]] static Result<Placement> make(std::span<const TensorDesc> tensors,
-                                              const ParallelConfig& config);
+  /// them. `splits` says which stage has which layers, where it is of as many; else
+  /// PipelineSplit::make. Errors: kNotDivisible, and kLimit for names that claim more layers than
+  /// any model has.
+  [[nodiscard]] static Result<Placement> make(
+      std::span<const TensorDesc> tensors, const ParallelConfig& config,
+      const std::optional<StackSplits>& splits = std::nullopt);
 
   /// The chunks of one tensor in order of origin. Error: kNotDivisible or kVocabularyNotDivisible
   /// with the tensor, the axis and the flag to change.

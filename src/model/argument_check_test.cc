@@ -334,6 +334,16 @@ TEST(ArgumentCheck, ReadsAHybridsPattern) {
   EXPECT_THAT(run.with("mamba_state_dim", whole(4)), ElementsAre("mamba_state_dim"));
 }
 
+// Megatron's pretrain_t5.py takes no notice of --decoder-num-layers.
+TEST(ArgumentCheck, LetsAnEncoderDecoderHaveAsManyLayersInBoth) {
+  SavedRun run = dense_run();
+  run.args["decoder_num_layers"] = whole(3);
+  EXPECT_THAT(messages_of(contradicted_arguments(run.args, run.tensors)), IsEmpty());
+  run.args["num_layers"] = whole(4);
+  EXPECT_THAT(run.with("decoder_num_layers", whole(3)), ElementsAre("decoder_num_layers"));
+  EXPECT_THAT(run.with("decoder_num_layers", whole(2)), IsEmpty());
+}
+
 TEST(ArgumentCheck, LooksIntoLayersThatHyperConnectionsWrap) {
   const SavedRun run{
       {{"hybrid_layer_pattern", text("VE")},

@@ -57,7 +57,7 @@ def build(model, kind="adam"):
     )  # fmt: skip
     overrides = core.get_standard_config_overrides(config)
     if kind == "mup":  # as get_mup_config_overrides of Megatron-Core 0.19 makes them
-        matrices = core.ParamKey(name=("*linear_*.weight", "output_layer.weight"))
+        matrices = core.ParamKey(name="*linear_*.weight")
         overrides[matrices] = dict(max_lr=5e-4, min_lr=5e-5)
 
     def groups():

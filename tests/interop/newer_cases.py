@@ -73,6 +73,18 @@ CASES = {
 APART = GROUPED + PREDICTION + BUCKETS
 APART += " --pipeline-model-parallel-size 4 --pipeline-model-parallel-layout Et|ttt|m|L"
 
+# Layers that are not shared out evenly. What goes on with rank files has the run's own flags.
+BARS = HYBRID.replace("M*-G-", "{}") + DELTA
+STAGES = {
+    "first": PP + GROUPED + " --decoder-first-pipeline-num-layers 3",
+    "counted": PP + GROUPED.replace("--num", "--account-for-loss-in-pipeline-split --num-layers 3 --num"),
+    "layout": PP + GROUPED + " --pipeline-model-parallel-layout Et|tt|t|L",
+    "predicting": PP + GROUPED + PREDICTION + " --pipeline-model-parallel-layout Ett|t|t|mL",
+    "bars": PP + BARS.format("M*-G|-"),
+    "virtual_bars": PP + BARS.format("M*|-|G|-"),
+}
+STAGE_LOADS = {name: ("", words + RANK_FILES) for name, words in STAGES.items()}
+
 # Without a distributed optimizer, whose chain has a part for experts that are sharded apart.
 PLAIN = {
     "together": TP + SHARED + " --sequence-parallel",

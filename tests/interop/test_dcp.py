@@ -1,7 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """DCP directories that the program writes, read by torch.distributed.checkpoint."""
+import dataclasses
 import pathlib
+import pickle
+import shutil
 
+import numpy
 import pytest
 import torch
 import torch.distributed.checkpoint as dcp
@@ -44,6 +48,35 @@ def test_loads_at_another_world_size(shardwright, tmp_path, name, shards):
         before = dcp.FileSystemReader(source).read_metadata()
         assert set(metadata.state_dict_metadata) == set(before.state_dict_metadata)
         assert metadata.planner_data == {k: tuple(v) for k, v in before.planner_data.items()}
+
+
+@pytest.mark.parametrize("protocol", [4, 5])
+def test_places_may_be_numbers_of_numpy(shardwright, tmp_path, protocol):
+    """Megatron-Core 0.15 saves those of Mamba's states so: it multiplies extents by numpy.prod."""
+    source, folder = GOLDEN / "fsdp2_uneven" / "ckpt", tmp_path / "in"
+    shutil.copytree(source, folder)
+    metadata = dcp.FileSystemReader(folder).read_metadata()
+
+    def of_numpy(extents):
+        return torch.Size([numpy.int64(extent) for extent in extents])
+
+    for entry in metadata.state_dict_metadata.values():
+        for chunk in getattr(entry, "chunks", ()):
+            chunk.offsets = of_numpy(chunk.offsets)
+            chunk.sizes = of_numpy(chunk.sizes)
+    metadata.storage_data = {
+        dataclasses.replace(index, offset=index.offset and of_numpy(index.offset)): place
+        for index, place in metadata.storage_data.items()
+    }
+    written = pickle.dumps(metadata, protocol)
+    assert b"numpy" in written and b"scalar" in written
+    (folder / ".metadata").write_bytes(written)
+    shardwright("verify", folder)
+    shardwright("diff", source, folder)
+    # Of another type it is no number here, and nothing is guessed.
+    (folder / ".metadata").write_bytes(written.replace(b"i8", b"f8"))
+    done = shardwright("verify", folder, expect=1)
+    assert "SW0302" in done.stdout + done.stderr
 
 
 def test_objects_are_kept(shardwright, tmp_path):

@@ -3,6 +3,9 @@
 
 #include <fmt/ranges.h>
 
+#include <algorithm>
+#include <limits>
+#include <numeric>
 #include <string>
 
 #include "base/fail.h"
@@ -15,6 +18,22 @@ namespace shardwright {
 namespace {
 
 using pickle::Value;
+
+// In which order a rank has an optimizer's groups. Since Megatron-Core 0.16 all ranks have one;
+// before, each had its groups in the order of its own parameters and behind them, empty, those that
+// only others have. Source: _get_param_groups in megatron/core/optimizer/__init__.py.
+std::vector<std::size_t> order_of_groups(std::span<const Value> groups,
+                                         std::span<const std::vector<std::size_t>> shares) {
+  std::vector<std::size_t> order(groups.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  const bool is_one_for_all = std::ranges::any_of(
+      groups, [](Value group) { return static_cast<bool>(group.find("default_config")); });
+  if (is_one_for_all) return order;
+  std::ranges::stable_sort(order, {}, [&](std::size_t g) {
+    return shares[g].empty() ? std::numeric_limits<std::size_t>::max() : shares[g].front();
+  });
+  return order;
+}
 
 }  // namespace
 
@@ -78,7 +97,8 @@ Result<Value> LegacyOptimizerLayout::make_part(Value source,
   const Value states = document_.dict();
   std::vector<Value> groups;
   std::int64_t number = 0;
-  for (std::size_t g = 0; g < list.size(); ++g) {
+  const std::vector<std::size_t> order = order_of_groups(list, shares);
+  for (const std::size_t g : order) {
     SW_TRY(check_alike(shares[g]));
     const Value group = SW_TRY(copy_group(list[g]));
     std::vector<Value> numbers;
@@ -94,9 +114,9 @@ Result<Value> LegacyOptimizerLayout::make_part(Value source,
   document_.set(inner, "param_groups", document_.list(groups));
   if (!is_mixed_) return inner;
   std::vector<Value> masters;
-  for (const std::vector<std::size_t>& share : shares) {
+  for (const std::size_t g : order) {
     std::vector<Value> of_group;
-    for (const std::size_t parameter : share) {
+    for (const std::size_t parameter : shares[g]) {
       if (parameters_[parameter].desc.dtype == DType::kF32) continue;  // its own master weight
       of_group.push_back(make_tensor(parameter, kStateKinds[0]));
     }

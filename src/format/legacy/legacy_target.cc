@@ -90,7 +90,7 @@ class LegacyPlanner {
     const std::vector<LegacyRank> ranks = SW_TRY(legacy_grid(config_));
     const GatedFirsts gated(descs_);
     for (const TensorDesc& desc : descs_) SW_TRY(check_adapter_shares(desc, gated, config_));
-    const Placement placement = SW_TRY(Placement::make(descs_, config_));
+    const Placement placement = SW_TRY(Placement::make(descs_, config_, parts_.splits));
     for (const TensorDesc& desc : descs_) SW_TRY(placement.place(desc));  // all of them divide
     SW_TRY(choose_modules());
     SW_TRY(check_layers(count_main_layers(descs_)));

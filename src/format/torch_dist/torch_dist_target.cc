@@ -24,8 +24,13 @@ Status check_tensor_ranks(const ParallelConfig& parallel) {
 
 // A run without a distributed optimizer asks for other names of master weights.
 void tell_names_of_states(const TargetParts& parts, std::vector<std::string>& notes) {
-  const auto said = parts.arguments.find("use_distributed_optimizer");
-  if (said == parts.arguments.end() || said->second != ArgValue{false}) return;
+  const auto is_said = [&](std::string_view name, bool value) {
+    const auto said = parts.arguments.find(name);
+    return said != parts.arguments.end() && said->second == ArgValue{value};
+  };
+  // Megatron switches the one off where it takes the other instead.
+  if (!is_said("use_distributed_optimizer", false)) return;
+  if (is_said("use_layer_wise_distributed_optimizer", true)) return;
   const std::string masters = join_state_name(kStateKinds[0], "");
   const bool has_masters = std::ranges::any_of(parts.tensors, [&](const DraftTensor& tensor) {
     return tensor.desc.name.starts_with(masters);
@@ -52,10 +57,10 @@ class TorchDistTarget : public Target {
                  std::vector<std::string>& notes) const override {
     tell_names_of_states(parts, notes);
     std::vector<TensorDesc> descs = descs_of(parts.tensors);
-    const Placement placement = SW_TRY(Placement::make(descs, request.parallel));
+    const Placement placement = SW_TRY(Placement::make(descs, request.parallel, parts.splits));
     std::optional<JobLayout> job;
     if (request.data_ranks) {
-      job = SW_TRY(JobLayout::make(descs, request.parallel, *request.data_ranks));
+      job = SW_TRY(JobLayout::make(descs, request.parallel, *request.data_ranks, parts.splits));
     }
     descs = {};
     PlacedParts placed = SW_TRY(place_parts(parts, placement));
