@@ -145,7 +145,8 @@ Status add_adapter_documents(const Checkpoint& source, const AdapterRanks& ranks
   config["use_rslora"] = run.uses_rslora;
   config["use_dora"] = run.uses_dora;
   // PEFT makes parameters of what it finds of experts by their last words.
-  const bool has_others = !family.parts.empty() && (!ranks.experts || !parameters.empty());
+  const bool has_parts = !family.parts.empty() || !family.alike.empty();
+  const bool has_others = has_parts && (!ranks.experts || !parameters.empty());
   config["target_modules"] = target_modules(parts.tensors, has_others);
   const bool has_experts_in_one = !parameters.empty();
   parameters.merge(router_parameters(parts.tensors));

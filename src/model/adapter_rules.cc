@@ -35,9 +35,11 @@ std::string stem_of(const NameTemplate& name) {
 }
 
 // A matrix whose rows alone are rearranged: then B's are rearranged alike, and A is as it is. Those
-// of experts may stand one behind another.
+// of experts may stand one behind another. What has no shape may be no matrix: it has no adapter
+// then.
 bool is_linear_rule(const Rule& rule) {
-  const bool is_one = rule.megatron.size() == 1 && !rule.hf.empty() && rule.shape.size() == 2;
+  const bool may_be_matrix = rule.shape.size() == 2 || rule.shape.empty();
+  const bool is_one = rule.megatron.size() == 1 && !rule.hf.empty() && may_be_matrix;
   if (!is_one || !rule.permute.empty() || rule.offset != 0.0) return false;
   if (!rule.stack.empty() && name_in_experts(rule.megatron[0].text()).empty()) return false;
   const auto is_weight = [](const NameTemplate& name) { return name.text().ends_with(kLinearEnd); };
@@ -178,18 +180,21 @@ class AdapterRules {
     std::vector<std::string> stems;
     for (const NameTemplate& name : rule.hf) stems.push_back(stem_of(name));
     Rule in = SW_TRY(named(rule, kInNames, std::span(stems).first(1), ""));
-    in.shape = {rank_of(rule), rule.shape[1]};
+    in.shape = shape_of_in(rule);
     Rule out = SW_TRY(named(rule, kOutNames, stems, ""));
     out.transform = rule.transform;
     // ms-swift has no experts whose linears are shared out.
     const bool is_of_experts = !rule.stack.empty();
-    if (layout_.form == AdapterForm::kSwift && is_gated(rule) && layout_.tensor > 1 &&
-        !is_of_experts) {
+    const bool is_shared_out = layout_.form == AdapterForm::kSwift && is_gated(rule) &&
+                               layout_.tensor > 1 && !is_of_experts;
+    // How many rows a rank has is not known where the rule does not say how many there are.
+    if (is_shared_out && rule.shape.empty()) return {};
+    if (is_shared_out) {
       const auto sources = static_cast<int>(rule.hf.size());
       out.transform = in_rank_order(sources, ranks_of(rule), SW_TRY(rows_of_ranks(rule, sources)));
     }
     out.vocabulary = rule.vocabulary;
-    out.shape = {rule.shape[0], rank_of(rule)};
+    if (!rule.shape.empty()) out.shape = {rule.shape[0], rank_of(rule)};
     Rule magnitude = base_of(rule);
     magnitude.megatron.push_back(
         SW_TRY(NameTemplate::parse(stem_of(rule.megatron[0]) + std::string(kMagnitude))));
@@ -197,14 +202,16 @@ class AdapterRules {
       magnitude.hf.push_back(SW_TRY(peft_name(stem, kPeftMagnitude)));
     }
     magnitude.transform = rule.transform;
-    if (is_gated(rule) && ranks_of(rule) > 1) {
+    const bool is_in_parts = is_gated(rule) && ranks_of(rule) > 1;
+    if (is_in_parts && !rule.shape.empty()) {
       const auto sources = static_cast<int>(rule.hf.size());
       magnitude.transform =
           in_rank_order(sources, ranks_of(rule), SW_TRY(rows_of_ranks(rule, sources)));
     }
     magnitude.vocabulary = rule.vocabulary;
-    magnitude.shape = {rule.shape[0]};
-    if (!is_of_experts) made.push_back({std::move(magnitude)});
+    if (!rule.shape.empty()) magnitude.shape = {rule.shape[0]};
+    const bool has_magnitude = !is_of_experts && !(is_in_parts && rule.shape.empty());
+    if (has_magnitude) made.push_back({std::move(magnitude)});
     for (const std::string& stem : std::span(stems).subspan(1)) {
       SW_TRY(add_copy(rule, stem, stems[0], kInNames, index));
     }
@@ -222,6 +229,8 @@ class AdapterRules {
     copy.originals.push_back(SW_TRY(peft_name(original, part.hf)));
     copy.emitted_by_default = true;
     copy.inner = rule.stack;
+    // A layer may not have the module (keys and values that an earlier one gives).
+    if (rule.stack.empty()) copy.beside = SW_TRY(peft_name(stem, kOutNames.hf));
     const auto is_it = [&](const CopyRule& other) {
       return other.hf.hf.text() == copy.hf.hf.text();
     };
@@ -259,12 +268,14 @@ class AdapterRules {
       const auto part = std::ranges::find_if(
           kCanonicalNames, [&](const auto& entry) { return name.text().ends_with(entry.first); });
       if (part == kCanonicalNames.end()) continue;
+      const bool is_in_halves = is_gated(rule) && ranks_of(rule) > 1;
+      if (is_in_halves && rule.shape.empty()) continue;
       const std::string stem = stem_of(name);
       Rule in = SW_TRY(named(rule, kInNames, std::span(&stem, 1), part->second));
-      in.shape = {rank_of(rule), rule.shape[1]};
+      in.shape = shape_of_in(rule);
       Rule out = SW_TRY(named(rule, kOutNames, std::span(&stem, 1), part->second));
       if (const auto rows = rows_of_source(rule, i)) out.shape = {*rows, rank_of(rule)};
-      if (is_gated(rule) && ranks_of(rule) > 1) {
+      if (is_in_halves) {
         constexpr int kHalves = 2;
         const auto sources = static_cast<std::int64_t>(rule.hf.size());
         Grouped halves =
@@ -274,9 +285,34 @@ class AdapterRules {
       }
       SW_TRY(share(rule, kInNames, std::span(&stem, 1), index, in));
       SW_TRY(share(rule, kOutNames, std::span(&stem, 1), index, out));
+      if (const auto other = name_of_repeated(rule, i)) {
+        SW_TRY(repeat_as(rule, kInNames, *other, in));
+        SW_TRY(repeat_as(rule, kOutNames, *other, out));
+      }
       made.push_back({std::move(in)});
       made.push_back({std::move(out)});
     }
+    return {};
+  }
+
+  // The canonical form's name of an adapter that a source's stands for too: values that are keys.
+  static std::optional<std::string_view> name_of_repeated(const Rule& rule, std::size_t source) {
+    const auto* grouped = std::get_if<Grouped>(&rule.transform);
+    if (grouped == nullptr) return std::nullopt;
+    constexpr std::size_t kAttention = 3;  // of kCanonicalNames: q, k, v
+    for (std::size_t p = 0; p < std::min(grouped->parts.size(), kAttention); ++p) {
+      const GroupPart& part = grouped->parts[p];
+      if (part.repeats && part.source == static_cast<int>(source)) return kCanonicalNames[p].second;
+    }
+    return std::nullopt;
+  }
+
+  // Megatron's tensor once more, under another name.
+  [[nodiscard]] Status repeat_as(const Rule& rule, const AdapterPartNames& part,
+                                 std::string_view own, Rule& made) const {
+    made.megatron.push_back(SW_TRY(named(rule, part, {}, own)).megatron[0]);
+    made.aliases.clear();
+    made.transform = Repeat{};
     return {};
   }
 
@@ -296,10 +332,12 @@ class AdapterRules {
     bool is_known = true;
     if (const auto* concat = std::get_if<Concat>(&rule.transform)) {
       if (!concat->extents.empty()) return concat->extents[source];
+      if (rule.shape.empty()) return std::nullopt;
       is_known = add({fmt::format("{} / {}", rule.shape[0].text(), rule.hf.size())});
     } else if (const auto* grouped = std::get_if<Grouped>(&rule.transform)) {
       for (const GroupPart& part : grouped->parts) {
-        if (part.is_absent || part.source != static_cast<int>(source)) continue;
+        const bool is_own = !part.is_absent && !part.repeats;
+        if (!is_own || part.source != static_cast<int>(source)) continue;
         is_known = is_known && add({grouped->count.text(), part.rows.text(), part.repeat.text()});
       }
     }
@@ -323,6 +361,12 @@ class AdapterRules {
 
   [[nodiscard]] std::int64_t ranks_of(const Rule& rule) const {
     return rule.stack.empty() ? layout_.tensor : layout_.expert_tensor;
+  }
+
+  // Of A; nothing where the rule does not say what it is of.
+  static std::vector<SizeExpr> shape_of_in(const Rule& rule) {
+    if (rule.shape.empty()) return {};
+    return {rank_of(rule), rule.shape[1]};
   }
 
   static SizeExpr rank_of(const Rule& rule) {
@@ -373,6 +417,20 @@ class AdapterRules {
   bool is_turned_;
 };
 
+// A has the columns of a linear, B its rows.
+SizeShown shown_by_adapter(const SizeShown& linear) {
+  const AdapterPartNames& part = linear.axis == 0 ? kOutNames : kInNames;
+  const auto stem = [](const std::string& name) {
+    return name.ends_with(kLinearEnd) ? name.substr(0, name.size() - kLinearEnd.size()) : name;
+  };
+  SizeShown shown = linear;
+  if (!linear.hf.empty()) shown.hf = fmt::format("{}{}{}", kPeftPrefix, stem(linear.hf), part.hf);
+  if (!linear.megatron.empty()) {
+    shown.megatron = fmt::format("{}{}{}", stem(linear.megatron), kAdapter, part.megatron[0]);
+  }
+  return shown;
+}
+
 }  // namespace
 
 // Files of Llama 4 have no other form.
@@ -413,6 +471,9 @@ Result<Mapping> adapter_mapping(const Mapping& family, const AdapterLayout& layo
   Mapping made = family;
   made.items = SW_TRY(rules.of(family.items, ""));
   made.copies = std::move(rules.copies);
+  for (SizeRule& size : made.sizes) {
+    for (SizeShown& shown : size.shown_by) shown = shown_by_adapter(shown);
+  }
   made.alike.clear();
   made.ignore.clear();
   return made;

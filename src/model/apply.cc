@@ -167,6 +167,7 @@ Status add_copies_from_megatron(const std::vector<CopyInstance>& instances,
                                 std::vector<HfCopy>& copies) {
   const CopyIndex by_name(instances);
   for (const CopyInstance& copy : instances) {
+    if (!copy.beside.empty() && assembler.find_hf(copy.beside) == nullptr) continue;
     const TensorDesc* extra = canonical.find(std::string(kHfExtraPrefix) + copy.hf);
     if (extra != nullptr) {
       TensorDesc desc = *extra;

@@ -395,8 +395,9 @@ Result<ArgsFromConfig> args_from_hf_config(const Mapping& mapping, const HfConfi
   ArgsFromConfig result = SW_TRY(ArgsBuilder(mapping, config, sizes, &present).build());
   for (const auto& [name, count] : told) {
     const auto shown = sizes.find(name);
-    const bool is_expected = std::ranges::any_of(
-        mapping.sizes, [&](const SizeRule& rule) { return rule.name == name && rule.shown_by; });
+    const bool is_expected = std::ranges::any_of(mapping.sizes, [&](const SizeRule& rule) {
+      return rule.name == name && !rule.shown_by.empty();
+    });
     if (shown == sizes.end() || shown->second == count || is_expected) continue;
     result.notes.push_back(
         translated("{}: config.json says {}, the tensors show {}", name, count, shown->second));

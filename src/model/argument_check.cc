@@ -30,7 +30,8 @@ void check_layers(const LanguageTensors& model, StatedArguments& stated) {
     const bool is_apart = stated.find("decoder_num_layers") != nullptr;
     const std::string_view name = is_apart ? "decoder_num_layers" : "num_layers";
     stated.hold(name);
-    // Megatron's pretrain_t5.py builds both stacks by num_layers, whatever is said of the decoder's.
+    // Megatron's pretrain_t5.py builds both stacks by num_layers, whatever is said of the
+    // decoder's.
     if (*layers != count && !(is_apart && stated.number({"num_layers"}) == count)) {
       stated.contradict(name, translated("the tensors are of {} layers", count));
     }

@@ -304,11 +304,12 @@ Result<ModelSizes> observe_sizes(const Mapping& mapping, ModelSizes sizes, Side 
     sizes[index.size] = count;
   }
   for (const SizeRule& size : mapping.sizes) {
-    if (!size.shown_by) continue;
-    const TensorDesc* tensor =
-        present.find(side == Side::kHf ? size.shown_by->hf : size.shown_by->megatron);
-    if (tensor == nullptr || tensor->shape.size() <= size.shown_by->axis) continue;
-    sizes[size.name] = tensor->shape[size.shown_by->axis];
+    for (const SizeShown& shown : size.shown_by) {
+      const TensorDesc* tensor = present.find(side == Side::kHf ? shown.hf : shown.megatron);
+      if (tensor == nullptr || tensor->shape.size() <= shown.axis) continue;
+      sizes[size.name] = tensor->shape[shown.axis];
+      break;
+    }
   }
   return sizes;
 }
@@ -330,7 +331,9 @@ Result<std::vector<CopyInstance>> copy_instances(const Mapping& mapping, const M
         }
         // What all experts have is written for the first of them, and the others repeat it.
         if (std::ranges::find(originals, hf) != originals.end()) continue;
-        copies.push_back(CopyInstance{&rule, std::move(hf), std::move(originals)});
+        std::string beside = rule.beside ? SW_TRY(rule.beside->render(scope)) : "";
+        copies.push_back(
+            CopyInstance{&rule, std::move(hf), std::move(originals), std::move(beside)});
       }
     }
   }

@@ -104,6 +104,7 @@ struct CopyInstance {
   const CopyRule* rule = nullptr;
   std::string hf;
   std::vector<std::string> originals;  ///< in the rule's order
+  std::string beside = {};             ///< of the rule; empty: none
 };
 [[nodiscard]] Result<std::vector<CopyInstance>> copy_instances(const Mapping& mapping,
                                                                const ModelSizes& sizes);

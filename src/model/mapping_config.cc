@@ -104,8 +104,9 @@ Result<SizeShown> parse_shown_by(const JsonNode& node) {
   SizeShown shown;
   const JsonNode hf = SW_TRY(node.at("hf"));
   shown.hf = SW_TRY(hf.text());
-  const JsonNode megatron = SW_TRY(node.at("megatron"));
-  shown.megatron = SW_TRY(megatron.text());
+  if (const std::optional<JsonNode> megatron = node.find("megatron")) {
+    shown.megatron = SW_TRY(megatron->text());
+  }
   const JsonNode axis = SW_TRY(node.at("axis"));
   const std::int64_t number = SW_TRY(axis.integer());
   if (number < 0 || number >= kMaxAxes) {
@@ -159,7 +160,9 @@ Result<SizeRule> parse_size_rule(const std::string& name, const JsonNode& node,
     rule.each_over = SW_TRY(over->integer());
   }
   if (const std::optional<JsonNode> shown = node.find("shown_by")) {
-    rule.shown_by = SW_TRY(parse_shown_by(*shown));
+    std::vector<JsonNode> list{*shown};
+    if (shown->is_array()) list = SW_TRY(shown->elements());
+    for (const JsonNode& each : list) rule.shown_by.push_back(SW_TRY(parse_shown_by(each)));
   }
   if (const std::optional<JsonNode> from = node.find("each_from")) {
     rule.each_from = SW_TRY(from->text());

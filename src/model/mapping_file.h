@@ -87,6 +87,7 @@ struct CopyRule {
   bool emitted_by_default = false;
   std::optional<Condition> condition;
   std::string inner;  ///< a second loop variable of the names, inside that of `hf`; empty: none
+  std::optional<NameTemplate> beside = std::nullopt;  ///< an export writes it where this is written
 };
 
 /// Sizes of models that config.json only names (`openai/clip-vit-large-patch14-336`): by the last
@@ -129,7 +130,7 @@ struct SizeRule {
   [[nodiscard]] bool is_of_layers() const {
     return each_window || !each_from.empty() || each_listed || each_over.has_value();
   }
-  std::optional<SizeShown> shown_by;
+  std::vector<SizeShown> shown_by;  ///< the first that is there counts
 };
 
 /// An argument that must be set, to this value where one is given.

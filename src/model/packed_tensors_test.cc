@@ -378,7 +378,8 @@ TEST(JoinPacked, TurnsGptqAround) {
   EXPECT_EQ(joined.zeros->stride, (Dims{8, 24}));
   EXPECT_FALSE(joined.groups);
   EXPECT_EQ(
-      join(stored, gptq(R"(, "checkpoint_format": "gptq_v2")")).value().quantised[0].zeros->added, 0U);
+      join(stored, gptq(R"(, "checkpoint_format": "gptq_v2")")).value().quantised[0].zeros->added,
+      0U);
   std::swap(stored.numbers["a.g_idx"][0], stored.numbers["a.g_idx"][63]);
   EXPECT_TRUE(join(stored, gptq()).value().quantised[0].groups);
   stored.numbers["a.g_idx"][0] = 2;

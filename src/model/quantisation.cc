@@ -24,9 +24,10 @@ constexpr std::string_view kFp4Values = "_blocks";
 constexpr std::string_view kFp4Scales = "_scales";
 constexpr std::int64_t kFp4Group = 32;  // values that share an exponent, in 16 bytes
 // What serving software multiplies activations and caches with: no part of the weights.
-constexpr std::array<std::string_view, 9> kOfActivations = {
-    ".input_scale", ".activation_scale", ".output_scale",       ".q_scale",         ".k_scale",
-    ".v_scale",     ".kv_scale",         ".input_global_scale", ".input_zero_point"};
+constexpr std::array<std::string_view, 11> kOfActivations = {
+    ".input_scale",      ".activation_scale", ".output_scale", ".q_scale",
+    ".k_scale",          ".v_scale",          ".kv_scale",     ".input_global_scale",
+    ".input_zero_point", ".k_zero_point",     ".v_zero_point"};
 // The same behind the name of a parameter that holds all experts.
 constexpr std::array<std::string_view, 2> kOfExpertActivations = {"_input_scale",
                                                                   "_activation_scale"};

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/fail.h"
+#include "base/text.h"
 #include "codec/json_text.h"
 
 namespace shardwright {
@@ -22,12 +23,24 @@ Result<std::string> text_of(const nlohmann::json& object, const char* key) {
               key, found->dump());
 }
 
+// `128x128`, as compressed-tensors wrote a block once.
+nlohmann::json block_of_text(std::string_view text) {
+  const auto rows = take_number(text);
+  if (!rows || !text.starts_with('x')) return {};
+  text.remove_prefix(1);
+  const auto columns = take_number(text);
+  if (!columns || !text.empty()) return {};
+  return nlohmann::json::array({*rows, *columns});
+}
+
 Status read_block(const nlohmann::json& object, const char* key, QuantisationConfig& config) {
   const auto found = object.find(key);
   if (found == object.end() || found->is_null()) return {};
-  const bool is_pair = found->is_array() && found->size() == 2 &&
-                       found->at(0).is_number_unsigned() && found->at(1).is_number_unsigned();
-  const auto extent = [&](std::size_t i) { return is_pair ? found->at(i).get<std::int64_t>() : 0; };
+  const nlohmann::json block =
+      found->is_string() ? block_of_text(found->get_ref<const std::string&>()) : *found;
+  const bool is_pair = block.is_array() && block.size() == 2 && block.at(0).is_number_integer() &&
+                       block.at(1).is_number_integer();
+  const auto extent = [&](std::size_t i) { return is_pair ? block.at(i).get<std::int64_t>() : 0; };
   if (extent(0) < 1 || extent(1) < 1) {
     return fail(Code::kJsonCorrupt,
                 "config.json: quantization_config: found {} {}, expected two positive numbers", key,

@@ -71,6 +71,16 @@ TEST(QuantisationConfig, ReadsTheMethodsThatExist) {
       R"({"num_bits": 8, "type": "float", "strategy": "block", "block_structure": [64, 32]})"));
   EXPECT_EQ(packed.scales, Scales::kBlocks);
   EXPECT_EQ(packed.block, (std::array<std::int64_t, 2>{64, 32}));
+  const auto of_text = [&](const char* text) {
+    const std::string method = groups(fmt::format(
+        R"({{"num_bits": 8, "type": "float", "strategy": "block", "block_structure": "{}"}})",
+        text));
+    return read_quantisation_config(fmt::format(R"({{"quantization_config": {}}})", method));
+  };
+  EXPECT_EQ(of_text("64x32").value().block, (std::array<std::int64_t, 2>{64, 32}));
+  for (const char* text : {"64", "64x", "x32", "64x32x1", "64x-1", "64X32", ""}) {
+    EXPECT_FALSE(of_text(text)) << text;
+  }
   const Result<QuantisationConfig> nested = read_quantisation_config(
       R"({"text_config": {"quantization_config": {"quant_method": "mxfp4"}}})");
   EXPECT_EQ(nested.value().method, "mxfp4");
@@ -322,9 +332,11 @@ TEST(JoinScales, ListsScalesOfActivations) {
   std::vector<TensorDesc> stored = pair({6, 8}, {1, 1});
   stored.push_back({"a.input_scale", DType::kF32, {}});
   stored.push_back({"a.k_scale", DType::kF32, {}});
+  stored.push_back({"a.k_zero_point", DType::kI8, {}});
   const ModelTensors model = join_scales(stored, quantisation_config_of(kFp8)).value();
   EXPECT_EQ(model.tensors.size(), 2U);
-  EXPECT_EQ(model.ignored, (std::vector<std::string>{"a.input_scale", "a.k_scale"}));
+  EXPECT_EQ(model.ignored,
+            (std::vector<std::string>{"a.input_scale", "a.k_scale", "a.k_zero_point"}));
   // Nothing says that it belongs to a quantisation.
   const std::vector<TensorDesc> plain = {{"a.input_scale", DType::kF32, {}}};
   EXPECT_EQ(join_scales(plain, {}).value().tensors.size(), 1U);

@@ -15,7 +15,7 @@ from test_families_hybrid import CASES
 from test_families_towers import CASES as TOWERS
 
 MODELS = {name: CASES[name] for name in ("qwen2_5_vl", "llava", "gemma3_vl", "internvl", "qwen3_vl_moe")}
-MODELS["llama4_vl"] = TOWERS["llama4_vl"]
+MODELS |= {name: TOWERS[name] for name in ("llama4_vl", "minimax_m3")}
 TEXT = r".*language_model.*\.(q_proj|k_proj|v_proj|o_proj)"
 
 

@@ -31,22 +31,21 @@ constexpr std::array kIgnoredLoraKeys = {
     std::string_view("target_modules"),  std::string_view("task_type"),
     std::string_view("loftq_config"),    std::string_view("eva_config"),
     std::string_view("parent_library"),  std::string_view("ensure_weight_tying"),
-    std::string_view("lora_bias"),
+    std::string_view("lora_bias"),       std::string_view("corda_config"),
+    std::string_view("lora_ga_config"),
 };
 
 // What init_lora_weights may be where the base model stays as it is.
 constexpr std::array kPlainStarts = {std::string_view("gaussian"), std::string_view("eva"),
-                                     std::string_view("orthogonal")};
+                                     std::string_view("orthogonal"), std::string_view("mica")};
 
 // Options that make an adapter something else than sums of products; they are off where they are
 // null, false or empty.
 constexpr std::array kUnsupportedLoraKeys = {
     std::string_view("alora_invocation_tokens"),
     std::string_view("arrow_config"),
-    std::string_view("corda_config"),
     std::string_view("kasa_config"),
     std::string_view("layer_replication"),
-    std::string_view("lora_ga_config"),
     std::string_view("megatron_config"),
     std::string_view("monteclora_config"),
     std::string_view("use_bdlora"),
