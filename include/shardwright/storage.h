@@ -24,6 +24,9 @@ struct FileVersion {
   /// made in memory) a number that is another for others.
   std::int64_t modified_ns = 0;
   std::int64_t changed_ns = 0;  ///< of the contents or of what is known about the file
+  /// False where of the contents nothing but their size is told, as by a server that gives neither
+  /// ETag nor date: equal versions may be of different files then.
+  bool tells_contents = true;
   friend bool operator==(const FileVersion&, const FileVersion&) = default;
 };
 

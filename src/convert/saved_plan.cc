@@ -90,6 +90,19 @@ Status check_keys(const Json& json, std::string_view name) {
   return {};
 }
 
+// Parts and their publishing look at the source at other times: it must be known whether it is the
+// same then.
+Result<std::string> lasting_fingerprint(const PreparedConversion& conversion) {
+  SourceSummary source = SW_TRY(
+      summary_of_source(conversion.plan, *conversion.source.files, SourceIdentity::kContents));
+  if (source.untold.empty()) return std::move(source.fingerprint);
+  return fail(Code::kCannotResume,
+              "{}: the server tells neither ETag nor date of this file, so nobody can know whether "
+              "it is the same for all parts; copy the checkpoint to a disk first, or convert it in "
+              "one run",
+              printable(source.untold));
+}
+
 }  // namespace
 
 Result<ConvertRequest> with_absolute_paths(ConvertRequest request) {
@@ -125,8 +138,7 @@ Result<SavedPlan> save_plan(const PreparedConversion& conversion) {
   SW_TRY(check_texts(saved.request));  // the current directory's name is in it now
   saved.version = SHARDWRIGHT_VERSION;
   saved.plan = fingerprint_of(plan);
-  saved.source =
-      SW_TRY(source_fingerprint(plan, *conversion.source.files, SourceIdentity::kContents));
+  saved.source = SW_TRY(lasting_fingerprint(conversion));
   saved.piece_bytes = shared_piece_bytes(cost_of(plan).bytes_written);
   return saved;
 }
@@ -186,8 +198,7 @@ Status check_saved_plan(const PreparedConversion& conversion, const SavedPlan& p
                 "{}: this plan can't be carried out: {}; save it again and run all parts again",
                 plan.file, why);
   };
-  if (SW_TRY(source_fingerprint(conversion.plan, *conversion.source.files,
-                                SourceIdentity::kContents)) != plan.source) {
+  if (SW_TRY(lasting_fingerprint(conversion)) != plan.source) {
     return refuse("files of the source changed since it was saved");
   }
   if (fingerprint_of(conversion.plan) != plan.plan) {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/fail.h"
+#include "base/text.h"
 #include "convert/conversion_output.h"
 #include "convert/set_aside_journals.h"
 #include "exec/plan_fingerprint.h"
@@ -69,9 +70,10 @@ Result<UnfinishedWork> begin_or_resume(const PreparedConversion& conversion,
   work.head.piece_bytes = piece_bytes;
   work.is_journalled = conversion.request.resume || work.pieces.size() > 1;
   if (!work.is_journalled) return work;
-  work.head = {SHARDWRIGHT_VERSION,
-               SW_TRY(source_fingerprint(plan, *conversion.source.files, SourceIdentity::kFiles)),
-               fingerprint_of(plan), piece_bytes};
+  SourceSummary source =
+      SW_TRY(summary_of_source(plan, *conversion.source.files, SourceIdentity::kFiles));
+  work.head = {SHARDWRIGHT_VERSION, std::move(source.fingerprint), fingerprint_of(plan),
+               piece_bytes};
   if (!conversion.request.resume) return work;
 
   return_set_aside(conversion.request.output);
@@ -79,6 +81,13 @@ Result<UnfinishedWork> begin_or_resume(const PreparedConversion& conversion,
   for (const Candidate& candidate : left) {
     const JournalHead& found = candidate.journal.head;
     if (difference(found, work.head)) continue;
+    if (!source.untold.empty()) {
+      return fail(Code::kCannotResume,
+                  "{}: cannot go on with this unfinished output: the server tells neither ETag nor "
+                  "date of {}, so nobody can know whether it is the same file; remove the output "
+                  "to begin anew, from a copy on a disk if it must be gone on with",
+                  candidate.folder, printable(source.untold));
+    }
     work.head.piece_bytes = found.piece_bytes;
     work.pieces = PieceList(plan, found.piece_bytes);
     if (before_reading) before_reading(candidate.folder, found.piece_bytes);

@@ -4,6 +4,7 @@
 #include <bit>
 #include <cstdint>
 #include <string_view>
+#include <utility>
 
 #include "base/digest.h"
 #include "base/endian.h"
@@ -179,17 +180,24 @@ std::string fingerprint_of(const Plan& plan) {
   return summary.take();
 }
 
-Result<std::string> source_fingerprint(const Plan& plan, SourceFiles& files,
-                                       SourceIdentity identity) {
+Result<SourceSummary> summary_of_source(const Plan& plan, SourceFiles& files,
+                                        SourceIdentity identity) {
   Summary summary;
+  std::string untold;
   for (std::uint32_t i = 0; i < plan.source.files.size(); ++i) {
     const FileVersion version = SW_TRY(files.version(i));
     summary.text(plan.source.files[i]);
     summary.number(version.size_bytes);
     summary.signed_number(version.modified_ns);
     if (identity == SourceIdentity::kFiles) summary.signed_number(version.changed_ns);
+    if (!version.tells_contents && untold.empty()) untold = SW_TRY(files.get(i))->name();
   }
-  return summary.take();
+  return SourceSummary{summary.take(), std::move(untold)};
+}
+
+Result<std::string> source_fingerprint(const Plan& plan, SourceFiles& files,
+                                       SourceIdentity identity) {
+  return SW_TRY(summary_of_source(plan, files, identity)).fingerprint;
 }
 
 }  // namespace shardwright

@@ -20,8 +20,16 @@ enum class SourceIdentity : std::uint8_t {
   /// When anything of the file was changed, too: a copy, whatever times it kept, is another file.
   kFiles,
 };
-/// A digest of names, sizes and times of the files that a plan reads. Opens nothing. Errors: those
-/// of looking at them.
+struct SourceSummary {
+  std::string fingerprint;  ///< a digest of names, sizes and times of the files that a plan reads
+  /// One of them that a later run could not tell from another of its size, see
+  /// FileVersion::tells_contents; "" where there is none.
+  std::string untold;
+};
+/// Opens nothing but an untold file. Errors: those of looking at them.
+[[nodiscard]] Result<SourceSummary> summary_of_source(const Plan& plan, SourceFiles& files,
+                                                      SourceIdentity identity);
+/// Its fingerprint, for runs that go on at once.
 [[nodiscard]] Result<std::string> source_fingerprint(const Plan& plan, SourceFiles& files,
                                                      SourceIdentity identity);
 

@@ -268,6 +268,15 @@ std::span<const Sentence> chinese_of_convert() {
       {"it is of another conversion: flags or source differ", "它属于另一次转换：参数或源不同"},
       {"files of the source changed since, or are others of the same names",
        "源文件此后有改动，或是同名的其他文件"},
+      {"{}: the server tells neither ETag nor date of this file, so nobody can know whether it is "
+       "the same for all parts; copy the checkpoint to a disk first, or convert it in one run",
+       "{}: 服务器既不给出该文件的 ETag 也不给出日期，因此无法知道各部分读到的是否是同一个文件；"
+       "请先把检查点复制到磁盘，或一次运行完成转换"},
+      {"{}: cannot go on with this unfinished output: the server tells neither ETag nor date of "
+       "{}, so nobody can know whether it is the same file; remove the output to begin anew, from "
+       "a copy on a disk if it must be gone on with",
+       "{}: 无法接着写这个未完成的输出：服务器既不给出 {} 的 ETag 也不给出日期，因此无法知道是否"
+       "仍是同一个文件；要从头开始请删除该输出；若以后还需接着写，请从磁盘上的副本转换"},
       {"{}: cannot go on with this unfinished output: {}; remove it to begin anew",
        "{}: 无法接着写这个未完成的输出：{}；要从头开始请删除它"},
   });

@@ -76,7 +76,7 @@ class RemoteFile final : public ReadableFile {
 }  // namespace
 
 FileVersion RemoteObject::version() const {
-  FileVersion version{.size_bytes = size};
+  FileVersion version{.size_bytes = size, .tells_contents = size == 0 || !tag.empty()};
   if (tag.empty()) return version;
   Digest digest;
   digest.add(tag);

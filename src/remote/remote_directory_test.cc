@@ -205,6 +205,10 @@ TEST(RemoteObject, VersionsDifferWithTheTagAndTheSize) {
   EXPECT_NE(one.version(), (RemoteObject{5, "\"b\""}).version());
   EXPECT_NE(one.version(), (RemoteObject{6, "\"a\""}).version());
   EXPECT_EQ((RemoteObject{5, ""}).version().modified_ns, 0);
+  // Nothing but its size is known of it: it may be another of the same size tomorrow.
+  EXPECT_FALSE((RemoteObject{5, ""}).version().tells_contents);
+  EXPECT_TRUE(one.version().tells_contents);
+  EXPECT_TRUE((RemoteObject{0, ""}).version().tells_contents);
   // What a journal and other ranks go by.
   EXPECT_NE(one.version().modified_ns, (RemoteObject{5, "\"b\""}).version().modified_ns);
 }

@@ -1,0 +1,96 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Servers that tell little, stop answering or never come to an end: test_ill_servers.py PROGRAM GOLDEN_FOLDER [NAME...]"""
+import pathlib
+import sys
+import unittest
+
+import server
+import test_remote
+from server import fault
+from test_remote import files_of
+
+
+def of_weights(act, count=-1):
+    """`act` in place of each part of the weights."""
+    return lambda handler: "Range" in handler.headers and fault(act, "safetensors", count)(handler)
+
+
+def without_tags(handler):
+    """Neither ETag nor date."""
+    data = handler.server.files.get(handler.path.lstrip("/"))
+    if data is None:
+        return False
+    answer = handler.answer
+    handler.answer = lambda status, body=b"", **headers: answer(
+        status, body, **{name: text for name, text in headers.items() if name != "ETag"}
+    )
+    handler.send_file(data)
+    handler.answer = answer
+    return True
+
+
+class Untold(test_remote.Remote):
+    """What a server tells no version of can't be known again later."""
+
+    def setUp(self):
+        super().setUp()
+        self.web = self.serve(files_of(self.model, "m/"))
+        self.url = f"{self.web.url}/m"
+        self.out = pathlib.Path(self.home.name, "out")
+        self.plan = pathlib.Path(self.home.name, "p.plan")
+
+    def convert(self, *flags):
+        return ("convert", self.url, self.out, "--to", "torch_dist", *flags)
+
+    def is_refused(self, *words):
+        message = self.fails("SW0115", *words)
+        self.assertIn("tells neither ETag nor date of", message)
+        self.assertIn(f"{self.url}/model.safetensors", message)
+        return message
+
+    def begin(self):
+        """Leaves an unfinished output: the server is ill once the copying has begun."""
+        ill = of_weights(server.status(500))
+        self.web.faults.insert(0, lambda h: any(self.out.parent.glob(".out.partial-*")) and ill(h))
+        self.fails("SW0119", *self.convert("--resume"))
+        del self.web.faults[0]
+        self.assertEqual(len(list(self.out.parent.glob(".out.partial-*"))), 1)
+
+    def test_one_run_converts_it(self):
+        self.web.faults = [without_tags]
+        self.converts_alike(self.url, self.model, "torch_dist")
+        self.works(*self.convert("--resume"))  # nothing was left to go on with
+
+    def test_no_run_goes_on(self):
+        self.web.faults = [without_tags]
+        self.begin()
+        self.assertIn("remove the output", self.is_refused(*self.convert("--resume")))
+        self.assertFalse(self.out.exists())
+        self.works(*self.convert())
+
+    def test_a_run_goes_on_where_they_are_told(self):
+        self.begin()
+        self.works(*self.convert("--resume"))
+        self.works("diff", self.out, self.model)
+
+    def test_no_plan_is_saved(self):
+        self.web.faults = [without_tags]
+        plan = ("plan", self.url, self.out, "--to", "torch_dist")
+        self.works(*plan)
+        self.assertIn("in one run", self.is_refused(*plan, "--save", self.plan))
+        self.assertFalse(self.plan.exists())
+
+    def test_no_part_is_written(self):
+        self.works("plan", self.url, self.out, "--to", "torch_dist", "--save", self.plan)
+        self.works("convert", "--plan", self.plan, "--part", "1/2")
+        self.web.faults = [without_tags]
+        self.is_refused("convert", "--plan", self.plan, "--part", "2/2")
+        self.web.faults = []
+        self.works("convert", "--plan", self.plan, "--part", "2/2")
+        self.works("publish", self.plan)
+
+
+if __name__ == "__main__":
+    test_remote.PROGRAM, test_remote.GOLDEN = (pathlib.Path(word).resolve() for word in sys.argv[1:3])
+    unittest.main(argv=[sys.argv[0], *sys.argv[3:]])
