@@ -124,6 +124,8 @@ class Defects {
   [[nodiscard]] Status report(Status status);
   /// Whether an error is the checkpoint's fault.
   [[nodiscard]] static bool is_one(const Error& error);
+  /// Whether an error says nothing of any file: a server, this machine or another rank gave up.
+  [[nodiscard]] static bool is_outage(const Error& error);
   [[nodiscard]] bool collects() const { return policy_ == Policy::kCollect; }
   [[nodiscard]] const std::vector<Error>& found() const { return found_; }
 

@@ -231,8 +231,8 @@ std::string next_command(const Diagnosis& diagnosis, const SourceFormat& format,
 
 }  // namespace
 
-Diagnosis diagnose_catalog(const Survey& survey, const std::string& path,
-                           const Candidate& candidate, const DiagnoseRequest& request) {
+Result<Diagnosis> diagnose_catalog(const Survey& survey, const std::string& path,
+                                   const Candidate& candidate, const DiagnoseRequest& request) {
   Diagnosis diagnosis;
   const SourceFormat* format = candidate.format;
   diagnosis.format = format->name();
@@ -241,6 +241,7 @@ Diagnosis diagnose_catalog(const Survey& survey, const std::string& path,
   bool is_confirmed = true;
   std::string_view flag;
   if (!checkpoint) {
+    if (Defects::is_outage(checkpoint.error())) return std::unexpected(checkpoint.error());
     diagnosis.complete = false;
     is_confirmed = contents_agree(survey, path, format->traits());
     if (!is_confirmed) diagnosis.confidence = Confidence::kAmbiguous;

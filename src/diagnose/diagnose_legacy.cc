@@ -48,12 +48,12 @@ class LegacyDiagnosis {
   Result<Diagnosis> diagnose() {
     const FolderGroups groups = group_folders(evidence_.folders);
     for (const std::string& name : choose_samples(groups.models, kMostSamples)) {
-      read_sample(name, groups);
+      SW_TRY(read_sample(name, groups));
     }
-    check_unread();
+    SW_TRY(check_unread());
     LegacyVerdict verdict = classify_legacy(evidence_);
     if (verdict.question && settle(*verdict.question, groups)) verdict = classify_legacy(evidence_);
-    if (read_stages(verdict.diagnosis, groups)) verdict = classify_legacy(evidence_);
+    if (SW_TRY(read_stages(verdict.diagnosis, groups))) verdict = classify_legacy(evidence_);
     if (read_padding(verdict.diagnosis, groups)) verdict = classify_legacy(evidence_);
     if (SW_TRY(read_towers(verdict.diagnosis, groups))) verdict = classify_legacy(evidence_);
     if (request_.check_replicas) {
@@ -83,7 +83,13 @@ class LegacyDiagnosis {
   }
 
   // A file that cannot be read is a finding: the others still say what the folder is.
-  void read_sample(const std::string& folder, const FolderGroups& groups) {
+  Status add_unreadable(std::string file, const Error& error) {
+    if (Defects::is_outage(error)) return std::unexpected(error);
+    evidence_.unreadable.push_back({std::move(file), error.text()});
+    return {};
+  }
+
+  Status read_sample(const std::string& folder, const FolderGroups& groups) {
     const RankFile rank = rank_file(folder, groups);
     const auto contents = [&]() -> Result<LegacyFile> {
       const auto file = SW_TRY(directory_.open(rank.path));
@@ -91,18 +97,18 @@ class LegacyDiagnosis {
     }();
     if (!contents) {
       const std::string name = rank.path.substr(rank.path.rfind('/') + 1);
-      evidence_.unreadable.push_back({folder + "/" + name, contents.error().text()});
-      return;
+      return add_unreadable(folder + "/" + name, contents.error());
     }
     evidence_.samples.push_back(rank_sample(folder, *contents));
     if (writer_.empty()) writer_ = writer_of(contents->arguments);
     const auto found = std::ranges::find(groups.models, folder, &NumberedFolder::name);
     read_.files.push_back({found->numbers, 0, *std::move(contents)});
+    return {};
   }
 
   // The files that nobody reads here, of models and optimizers: that one is cut off, or was copied
   // twice, shows where it ends, which costs an open and a hundred bytes.
-  void check_unread() {
+  Status check_unread() {
     std::set<std::string, std::less<>> read;
     for (const RankSample& sample : evidence_.samples) read.insert(sample.folder);
     for (const UnreadableFile& file : evidence_.unreadable) {
@@ -115,14 +121,15 @@ class LegacyDiagnosis {
         if (was_read || file.bytes == 0 || !(is_model || is_optimizer_file(file.name))) continue;
         const Status end = check_rank_file_end(directory_, path_of(folder.name, file.name));
         if (end) continue;
-        evidence_.unreadable.push_back({folder.name + "/" + file.name, end.error().text()});
+        SW_TRY(add_unreadable(folder.name + "/" + file.name, end.error()));
       }
     }
+    return {};
   }
 
   // Whether more files were read, so that all layers are known: of each pipeline stage of which no
   // sample is.
-  bool read_stages(const Diagnosis& diagnosis, const FolderGroups& groups) {
+  Result<bool> read_stages(const Diagnosis& diagnosis, const FolderGroups& groups) {
     const auto place = static_cast<std::size_t>(std::ranges::find(diagnosis.coordinates, "pp") -
                                                 diagnosis.coordinates.begin());
     if (place >= diagnosis.coordinates.size()) return false;
@@ -138,7 +145,7 @@ class LegacyDiagnosis {
       if (place < file.numbers.size()) unread.erase(file.numbers[place]);
     }
     if (unread.empty() || unread.size() > kMostSamples) return false;
-    for (const auto& [number, folder] : unread) read_sample(folder, groups);
+    for (const auto& [number, folder] : unread) SW_TRY(read_sample(folder, groups));
     return true;
   }
 

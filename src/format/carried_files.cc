@@ -100,7 +100,8 @@ Status check_carried(const Checkpoint& checkpoint, Defects& defects) {
         const auto state = TorchFile::open(**file);
         if (state) continue;
         Error error = state.error();
-        if (!Defects::is_one(error)) error.code = Code::kStateUnreadable;
+        const bool is_of_state = !Defects::is_outage(error);
+        if (is_of_state && !Defects::is_one(error)) error.code = Code::kStateUnreadable;
         SW_TRY(defects.report(std::unexpected(std::move(error))));
         continue;
       }

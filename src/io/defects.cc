@@ -4,12 +4,11 @@
 namespace shardwright {
 
 bool Defects::is_one(const Error& error) {
+  if (is_outage(error)) return false;
   switch (error.code) {
     case Code::kPermission:
     case Code::kIo:
-    case Code::kTooManyFiles:
     case Code::kSourceChanged:
-    case Code::kCancelled:
     case Code::kUnknownFormat:
     case Code::kUnsupportedFormat:
     case Code::kItemTransformed:
@@ -19,6 +18,22 @@ bool Defects::is_one(const Error& error) {
       return false;
     default:
       return true;
+  }
+}
+
+bool Defects::is_outage(const Error& error) {
+  switch (error.code) {
+    case Code::kDiskFull:
+    case Code::kTooManyFiles:
+    case Code::kCancelled:
+    case Code::kOutOfMemory:
+    case Code::kRankLost:
+    case Code::kRanksDiffer:
+    case Code::kRemote:
+    case Code::kDiskSpace:
+      return true;
+    default:
+      return false;
   }
 }
 

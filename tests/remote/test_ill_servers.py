@@ -3,6 +3,7 @@
 """Servers that tell little, stop answering or never come to an end: test_ill_servers.py PROGRAM GOLDEN_FOLDER [NAME...]"""
 import pathlib
 import sys
+import tempfile
 import unittest
 
 import server
@@ -89,6 +90,37 @@ class Untold(test_remote.Remote):
         self.web.faults = []
         self.works("convert", "--plan", self.plan, "--part", "2/2")
         self.works("publish", self.plan)
+
+
+class Outage(test_remote.Remote):
+    """That a server is ill says nothing of the checkpoint."""
+
+    def is_no_finding(self, command, url, code="SW0119"):
+        done = self.run_program(command, url, SHARDWRIGHT_REMOTE_TRIES="1")
+        self.assertEqual(done.returncode, 2, f"{command}\n{done.stdout}{done.stderr}")
+        self.assertIn(f"error[{code}]", done.stderr)
+        self.assertNotIn("PROVEN", done.stdout)
+
+    def test_is_no_finding(self):
+        with tempfile.TemporaryDirectory() as run:
+            self.works("convert", self.model, f"{run}/dist", "--to", "torch_dist", "--tp", "2")
+            self.works("convert", self.model, f"{run}/old", "--to", "legacy", "--tp", "2")
+            web = self.serve({**files_of(self.model, "m/"), **files_of(run)})
+        for folder, file in (("m", ".safetensors"), ("dist", ".distcp"), ("old", ".pt")):
+            part = fault(server.status(503), file, -1)
+            web.faults = [lambda h, part=part: "Range" in h.headers and part(h)]
+            self.is_no_finding("verify", f"{web.url}/{folder}")
+            if folder != "dist":  # of which diagnose reads the metadata alone
+                self.is_no_finding("diagnose", f"{web.url}/{folder}")
+
+    def test_a_file_that_is_not_there_is_one(self):
+        with tempfile.TemporaryDirectory() as run:
+            self.works("convert", self.model, f"{run}/m", "--to", "hf", "--max-shard-size", "100000")
+            files = files_of(run)
+        lost = next(name for name in files if name.endswith(".safetensors"))
+        web = self.serve({name: data for name, data in files.items() if name != lost})
+        done = self.run_program("verify", f"{web.url}/m")
+        self.assertEqual(done.returncode, 1, done.stdout + done.stderr)
 
 
 if __name__ == "__main__":
