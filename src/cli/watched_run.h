@@ -10,6 +10,7 @@
 #include "cli/stop_signal.h"
 #include "comm/rank_session.h"
 #include "convert/rank_jobs.h"
+#include "remote/open_path.h"
 
 namespace shardwright::cli {
 
@@ -19,7 +20,10 @@ class WatchedRun {
  public:
   explicit WatchedRun(Console& console)
       : console_(console), follower_(console.follower()), line_(console) {
-    if (follower_ == nullptr) stop_.emplace();
+    if (follower_ != nullptr) return;
+    stop_.emplace();
+    // Those of ranks end with their session.
+    if (console.ranks() == nullptr) requests_.emplace(stop_->flag());
   }
   ~WatchedRun() {
     if (leads()) console_.ranks()->obey(nullptr);
@@ -65,6 +69,7 @@ class WatchedRun {
   Console& console_;
   const RunOptions* follower_;
   std::optional<StopSignal> stop_;
+  std::optional<StoppableRequests> requests_;
   ProgressLine line_;
 };
 

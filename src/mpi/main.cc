@@ -17,6 +17,7 @@
 #include "io/in_place.h"
 #include "io/pending_call.h"
 #include "mpi/mpi_communicator.h"
+#include "remote/open_path.h"
 
 namespace shardwright::cli {
 namespace {
@@ -64,6 +65,7 @@ int run_here(std::vector<std::string> words, Communicator& communicator) {
     console.error(status.error());
     return kExitFailure;
   }
+  const StoppableRequests requests(session.stopped());
   // A rank that is told to end tells rank 0, whose console obeys signals itself.
   std::optional<StopSignal> stop;
   if (!session.is_first()) {

@@ -149,6 +149,9 @@ class HttpClient::Exchange {
   Exchange(const HttpClient& client, const HttpRequest& request, CURL* handle)
       : client_(client), request_(request), handle_(handle) {
     attempt_.tag = request.tag;
+    if (request.goes_on) return;
+    attempt_.cancelled = request.cancelled;
+    if (attempt_.cancelled == nullptr) attempt_.cancelled = client.cancelled_;
   }
 
   Result<HttpAnswer> run() {
@@ -253,7 +256,7 @@ class HttpClient::Exchange {
   [[nodiscard]] Status sleep(std::chrono::milliseconds pause) const {
     constexpr std::chrono::milliseconds kNap{100};
     for (; pause.count() > 0; pause -= kNap) {
-      if (request_.cancelled != nullptr && *request_.cancelled) {
+      if (attempt_.cancelled != nullptr && *attempt_.cancelled) {
         return fail(Code::kCancelled, "{}: stopped", printable(request_.shown));
       }
       std::this_thread::sleep_for(std::min(pause, kNap));

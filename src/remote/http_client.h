@@ -60,7 +60,9 @@ struct HttpRequest {
   std::string tag;  ///< of that file, as `tag_of` tells it; "": the first answer's
   std::uint64_t most_body_bytes = 0;  ///< of a text
   int patience = 1;                   ///< times the usual wait for a server that says nothing
-  const std::atomic<bool>* cancelled = nullptr;  ///< set from outside to give up; may be null
+  /// Set from outside to give up; null: what HttpClient::obey() says.
+  const std::atomic<bool>* cancelled = nullptr;
+  bool goes_on = false;  ///< whatever those say: it takes something back
 };
 
 struct HttpAnswer {
@@ -95,6 +97,9 @@ class HttpClient {
   /// sent.
   [[nodiscard]] Result<HttpAnswer> ask(const HttpRequest& request) const;
 
+  /// Requests give up when `cancelled` is set, within a second; null: none does.
+  void obey(const std::atomic<bool>* cancelled) { cancelled_ = cancelled; }
+
   [[nodiscard]] const CurlLibrary& curl() const { return *curl_; }
 
  private:
@@ -106,6 +111,7 @@ class HttpClient {
 
   const CurlLibrary* curl_;
   HttpSettings settings_;
+  std::atomic<const std::atomic<bool>*> cancelled_{nullptr};
   mutable std::mutex mutex_;  // of what follows
   mutable std::condition_variable freed_;
   mutable std::vector<void*> idle_;

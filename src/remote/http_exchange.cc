@@ -244,7 +244,7 @@ class Sender {
   }
 
   bool is_cancelled() {
-    if (request_.cancelled == nullptr || !*request_.cancelled) return false;
+    if (attempt_.cancelled == nullptr || !*attempt_.cancelled) return false;
     attempt_.failure =
         Error{Code::kCancelled, translated("{}: stopped", printable(request_.shown)), 0};
     return true;
@@ -341,7 +341,7 @@ void exchange(const CurlLibrary& curl, CURL* handle, const HttpSettings& setting
   } else if (!request.method.empty()) {
     set(CURLOPT_CUSTOMREQUEST, request.method.c_str());
   }
-  if (request.cancelled != nullptr) {
+  if (attempt.cancelled != nullptr) {
     set(CURLOPT_NOPROGRESS, 0L);
     set(CURLOPT_XFERINFOFUNCTION, &Sender::on_progress);
     set(CURLOPT_XFERINFODATA, &sender);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -17,6 +18,7 @@ struct HttpTry {
   std::uint64_t skip = 0;      ///< bytes of the part that an earlier try received
   std::uint64_t received = 0;  ///< what this one received of the part, behind those
   std::string tag;             ///< of the file that the part is of; set by the first try
+  const std::atomic<bool>* cancelled = nullptr;  ///< what ends it; may be null
   HttpAnswer answer;
   std::string broken;            ///< why there is no answer, or no whole one; another try may help
   bool is_unreachable = false;   ///< there was no connection

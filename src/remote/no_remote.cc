@@ -17,6 +17,8 @@ bool may_be_remote_file(std::string_view /*path*/) { return false; }
 
 std::size_t end_of_remote_root(std::string_view path) { return path.size(); }
 
+void stop_requests_by(const std::atomic<bool>* /*cancelled*/) {}
+
 bool is_remote_output(std::string_view /*path*/) { return false; }
 
 Status check_output_path(const std::string& path) { return check_local_output(path); }

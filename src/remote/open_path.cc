@@ -86,6 +86,12 @@ KnownPaths::~KnownPaths() {
   paths_of_thread = nullptr;
 }
 
+StoppableRequests::StoppableRequests(const std::atomic<bool>& cancelled) {
+  stop_requests_by(&cancelled);
+}
+
+StoppableRequests::~StoppableRequests() { stop_requests_by(nullptr); }
+
 Result<std::unique_ptr<Directory>> open_directory(const std::string& path) {
   return known_or_not(open_any_directory(path));
 }

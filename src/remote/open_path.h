@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -59,6 +60,16 @@ class KnownPaths {
  private:
   std::shared_ptr<KnownBytes> known_;
   Way way_;
+};
+
+/// While one lives, requests to servers are given up when `cancelled` is set, but those that take
+/// back what was written. One at a time.
+class StoppableRequests {
+ public:
+  explicit StoppableRequests(const std::atomic<bool>& cancelled);
+  ~StoppableRequests();
+  StoppableRequests(const StoppableRequests&) = delete;
+  StoppableRequests& operator=(const StoppableRequests&) = delete;
 };
 
 /// The folder that a path lies in: `.` for a lone local name, nothing for a whole server, bucket or

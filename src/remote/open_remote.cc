@@ -25,15 +25,26 @@ constexpr std::string_view kHubScheme = "hf://";
 constexpr std::string_view kS3Scheme = "s3://";
 
 // One for the process: connections are used again by whatever is opened next.
-Result<std::shared_ptr<HttpClient>> shared_client() {
-  static std::mutex mutex;
-  static std::shared_ptr<HttpClient> client;
-  const std::scoped_lock lock(mutex);
-  if (client == nullptr) {
-    const HttpSettings settings = SW_TRY(HttpSettings::from_environment());
-    client = SW_TRY(HttpClient::open(settings));
+struct SharedClient {
+  std::mutex mutex;
+  std::shared_ptr<HttpClient> client;  // null: nothing was asked for yet
+  const std::atomic<bool>* cancelled = nullptr;
+
+  static SharedClient& get() {
+    static SharedClient shared;
+    return shared;
   }
-  return client;
+};
+
+Result<std::shared_ptr<HttpClient>> shared_client() {
+  SharedClient& shared = SharedClient::get();
+  const std::scoped_lock lock(shared.mutex);
+  if (shared.client == nullptr) {
+    const HttpSettings settings = SW_TRY(HttpSettings::from_environment());
+    shared.client = SW_TRY(HttpClient::open(settings));
+    shared.client->obey(shared.cancelled);
+  }
+  return shared.client;
 }
 
 std::optional<std::string> variable_of(const char* name) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <atomic>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -21,5 +22,8 @@ namespace shardwright {
 
 /// Where the names in a server, bucket or model begin in a path.
 [[nodiscard]] std::size_t end_of_remote_root(std::string_view path);
+
+/// Requests are given up when `cancelled` is set; null: none is.
+void stop_requests_by(const std::atomic<bool>* cancelled);
 
 }  // namespace shardwright

@@ -105,7 +105,7 @@ class S3Output final : public RemoteOutput, private Directory {
 
   // A server may have begun an upload whose id did not arrive.
   void abort_lost(std::vector<std::string>& left) const {
-    const auto uploads = writer_.uploads(bucket().prefix_of(""));
+    const auto uploads = writer_.uploads(bucket().prefix_of(""), true);
     if (!uploads) {
       left.push_back(bucket().name());
       return;

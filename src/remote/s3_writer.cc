@@ -186,7 +186,7 @@ Status S3Writer::check_size(const std::string& key, std::uint64_t bytes) const {
 
 Status S3Writer::abort(const S3Upload& upload) const {
   HttpRequest request = request_for(upload.key, "DELETE");
-  request.cancelled = nullptr;
+  request.goes_on = true;
   const HttpAnswer answer =
       SW_TRY(bucket_->ask(request, upload.key, "uploadId=" + percent_encoded(upload.id, true)));
   const bool is_gone = answer.status == 404;
@@ -204,18 +204,18 @@ Status S3Writer::put(const std::string& key, const ReadableFile& file) const {
 
 Status S3Writer::remove(const std::string& key) const {
   HttpRequest request = request_for(key, "DELETE");
-  request.cancelled = nullptr;
+  request.goes_on = true;
   const HttpAnswer answer = SW_TRY(bucket_->ask(request, key, {}));
   if (!answer.is_good()) return std::unexpected(refused(answer, request));
   return {};
 }
 
-Result<std::vector<S3Upload>> S3Writer::uploads(const std::string& prefix) const {
+Result<std::vector<S3Upload>> S3Writer::uploads(const std::string& prefix, bool goes_on) const {
   std::vector<S3Upload> found;
   S3UploadList page;
   do {
     HttpRequest request = request_for(prefix, "");
-    request.cancelled = nullptr;
+    request.goes_on = goes_on;
     // In the order in which they are signed.
     std::string query;
     if (!page.next_key.empty()) query += "key-marker=" + percent_encoded(page.next_key, true) + "&";

@@ -38,8 +38,9 @@ class S3Writer {
   [[nodiscard]] Status put(const std::string& key, const ReadableFile& file) const;
   [[nodiscard]] Status remove(const std::string& key) const;
 
-  /// The uploads of keys that begin so.
-  [[nodiscard]] Result<std::vector<S3Upload>> uploads(const std::string& prefix) const;
+  /// The uploads of keys that begin so; `goes_on`, whatever is to stop, where they are to be ended.
+  [[nodiscard]] Result<std::vector<S3Upload>> uploads(const std::string& prefix,
+                                                      bool goes_on = false) const;
   /// Whether an upload may have been begun that nobody knows the id of: an answer was lost.
   [[nodiscard]] bool may_have_lost_one() const { return has_repeated_; }
 

@@ -1,9 +1,14 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Servers that tell little, stop answering or never come to an end: test_ill_servers.py PROGRAM GOLDEN_FOLDER [NAME...]"""
+import os
 import pathlib
+import signal
+import subprocess
 import sys
 import tempfile
+import threading
+import time
 import unittest
 
 import server
@@ -121,6 +126,89 @@ class Outage(test_remote.Remote):
         web = self.serve({name: data for name, data in files.items() if name != lost})
         done = self.run_program("verify", f"{web.url}/m")
         self.assertEqual(done.returncode, 1, done.stdout + done.stderr)
+
+
+class Stopped(test_remote.Remote):
+    """A signal ends what waits for a server."""
+
+    def stops(self, words, begun, **environment):
+        """Gives what the program said on standard error; `begun` is when to send the signal."""
+        kept = {k: v for k, v in os.environ.items() if not k.startswith(("AWS_", "HF_"))}
+        for number in (signal.SIGINT, signal.SIGTERM):
+            begun.clear()
+            running = subprocess.Popen(
+                [str(test_remote.PROGRAM), *map(str, words)], text=True,
+                stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                env={**kept, "HOME": self.home.name, **self.environment, **environment},
+            )  # fmt: skip
+            self.assertTrue(begun.wait(60))
+            time.sleep(0.2)
+            running.send_signal(number)
+            since = time.monotonic()
+            _, said = running.communicate(timeout=60)
+            self.assertLess(time.monotonic() - since, 5, said)  # a second, on a machine at rest
+            self.assertEqual(running.returncode, 128 + number, said)
+            self.assertIn("error[SW0109]", said)
+        return said
+
+    def waits(self, files, act):
+        begun = threading.Event()
+        self.addCleanup(begun.set)
+
+        def wait(handler):
+            begun.set()
+            act(handler)
+
+        return self.serve(files, faults=[of_weights(wait)]), begun
+
+    def test_in_every_command_that_reads_all_of_it(self):
+        over = threading.Event()
+        self.addCleanup(over.set)
+        for act in (lambda h: over.wait(60), server.status(503, Retry_After="20")):
+            web, begun = self.waits(files_of(self.model, "m/"), act)
+            for command in ("hash", "verify"):
+                self.stops([command, f"{web.url}/m"], begun)
+            self.stops(["diff", f"{web.url}/m", self.model], begun)
+
+    def test_a_conversion_leaves_nothing(self):
+        over = threading.Event()
+        self.addCleanup(over.set)
+        with tempfile.TemporaryDirectory() as out:
+            web, begun = self.waits(files_of(self.model, "m/"), lambda h: over.wait(60))
+            ill = web.faults[0]
+            web.faults = [lambda h: os.listdir(out) and ill(h)]
+            self.stops(["convert", f"{web.url}/m", f"{out}/x", "--to", "torch_dist"], begun)
+            self.assertEqual(os.listdir(out), [])
+
+    def test_what_was_sent_is_taken_back(self):
+        """From one bucket to another place of it."""
+        over = threading.Event()
+        self.addCleanup(over.set)
+        bucket = self.serve(files_of(self.model, "m/"))
+        begun = threading.Event()
+
+        def wait(handler):
+            """What is asked for after the first block, which is read with the header."""
+            if handler.headers.get("Range", "bytes=0-").startswith("bytes=0-"):
+                return False
+            for _ in range(300):
+                if bucket.uploads:
+                    break
+                time.sleep(0.1)
+            begun.set()
+            return over.wait(60)
+
+        bucket.faults = [wait]
+        before = dict(bucket.files)
+        self.stops(
+            ["convert", "s3://bucket/m", "s3://bucket/out", "--to", "torch_dist", "--threads", "1",
+             "--max-memory", "64MiB"], begun, AWS_ENDPOINT_URL=f"{bucket.url}/s3",
+            AWS_ACCESS_KEY_ID=server.KEY, AWS_SECRET_ACCESS_KEY=server.SECRET,
+            AWS_SESSION_TOKEN=server.SESSION, AWS_REGION=server.REGION, TMPDIR=self.home.name,
+            SHARDWRIGHT_REMOTE_PART_SIZE="2000",
+        )  # fmt: skip
+        self.assertEqual(bucket.uploads, {})
+        self.assertEqual(bucket.files, before)
 
 
 if __name__ == "__main__":
