@@ -111,6 +111,8 @@ std::span<const Sentence> chinese_of_remote() {
       {"list and read", "列出和读取"},
       {"{}: found more than {} objects in one folder", "{}: 一个文件夹中的对象超过 {} 个"},
       {"{}: the server gives the same page of its listing again", "{}: 服务器又给出列表的同一页"},
+      {"{}: the server's listing has no end: {} pages in a row bring nothing new",
+       "{}: 服务器的列表没有尽头：连续 {} 页没有新内容"},
       {"{}: no object's name begins so", "{}: 没有以此开头的对象名"},
       {"{}: the server doesn't tell how long it is", "{}: 服务器没有说明它有多长"},
       {"{}: changed while it was read: its ETag is {} now, {} when it was listed; run the "
@@ -131,6 +133,8 @@ std::span<const Sentence> chinese_of_remote() {
        "{}: 服务器上有 {} 字节，应为发送的 {} 字节"},
       {"{}: the server gives the same page of its uploads again",
        "{}: 服务器又给出上传列表的同一页"},
+      {"{}: the server's list of uploads has no end: {} pages in a row bring nothing new",
+       "{}: 服务器的上传列表没有尽头：连续 {} 页没有新内容"},
       {"{}: found more than {} unfinished uploads", "{}: 未完成的上传超过 {} 个"},
       {"{}@{}+{}: found a file of {} bytes", "{}@{}+{}: 文件有 {} 字节"},
       {"{}@{}+{}: is written twice", "{}@{}+{}: 写了两次"},

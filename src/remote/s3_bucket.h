@@ -24,6 +24,9 @@ struct S3Path {
 /// credentials. Thread-safe.
 class S3Bucket {
  public:
+  /// Pages of a listing, in a row, that may bring nothing new.
+  static constexpr int kMostBarrenPages = 100;
+
   /// `shown` is what the user calls the prefix. Asks nothing yet. Error: kUsage for an endpoint
   /// that is no address or a libcurl that can't sign.
   [[nodiscard]] static Result<std::unique_ptr<S3Bucket>> make(std::shared_ptr<HttpClient> client,

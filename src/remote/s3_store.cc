@@ -3,6 +3,7 @@
 
 #include <map>
 #include <mutex>
+#include <set>
 
 #include "base/fail.h"
 #include "base/text.h"
@@ -26,14 +27,18 @@ class S3Store final : public RemoteStore {
     const std::string shown = bucket_->shown_name(folder);
     const std::string prefix = bucket_->prefix_of(folder);
     std::vector<DirectoryEntry> entries;
+    std::set<std::string> known;
+    int barren = 0;
     std::string token;
     do {
+      const std::size_t known_before = known.size();
       const S3Listing page = SW_TRY(page_of(prefix, token, shown));
       for (const S3Listing::Object& object : page.objects) {
         if (!object.key.starts_with(prefix)) return foreign_key(shown, object.key);
         const std::string name = object.key.substr(prefix.size());
         // A folder may have an object of its own, without a name in it.
         if (name.empty()) continue;
+        known.insert(name);
         entries.push_back({name, false, object.size});
         remember(folder, name, {object.size, object.tag});
       }
@@ -41,6 +46,7 @@ class S3Store final : public RemoteStore {
         if (!inner.starts_with(prefix)) return foreign_key(shown, inner);
         std::string name = inner.substr(prefix.size());
         if (name.ends_with('/')) name.pop_back();
+        known.insert(name);
         entries.push_back({std::move(name), true, 0});
       }
       if (entries.size() > kMostObjects) {
@@ -50,6 +56,13 @@ class S3Store final : public RemoteStore {
       if (!page.next.empty() && page.next == token) {
         return fail(Code::kRemote, "{}: the server gives the same page of its listing again",
                     printable(shown));
+      }
+      // A page may be empty and have others behind it, but not without an end.
+      barren = known.size() > known_before ? 0 : barren + 1;
+      if (barren > S3Bucket::kMostBarrenPages && !page.next.empty()) {
+        return fail(Code::kRemote,
+                    "{}: the server's listing has no end: {} pages in a row bring nothing new",
+                    printable(shown), barren);
       }
       token = page.next;
     } while (!token.empty());

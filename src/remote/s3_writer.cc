@@ -7,6 +7,7 @@
 #include <array>
 #include <chrono>
 #include <iterator>
+#include <set>
 #include <string_view>
 #include <thread>
 #include <utility>
@@ -212,6 +213,8 @@ Status S3Writer::remove(const std::string& key) const {
 
 Result<std::vector<S3Upload>> S3Writer::uploads(const std::string& prefix, bool goes_on) const {
   std::vector<S3Upload> found;
+  std::set<std::pair<std::string, std::string>> known;
+  int barren = 0;
   S3UploadList page;
   do {
     HttpRequest request = request_for(prefix, "");
@@ -236,12 +239,21 @@ Result<std::vector<S3Upload>> S3Writer::uploads(const std::string& prefix, bool 
                   printable(request.shown));
     }
     page = *std::move(next);
+    const std::size_t known_before = known.size();
     for (S3Upload& upload : page.uploads) {
+      known.emplace(upload.key, upload.id);
       if (upload.key.starts_with(prefix)) found.push_back(std::move(upload));
     }
     if (found.size() > kMostUploads) {
       return fail(Code::kLimit, "{}: found more than {} unfinished uploads",
                   printable(request.shown), kMostUploads);
+    }
+    barren = known.size() > known_before ? 0 : barren + 1;
+    if (barren > S3Bucket::kMostBarrenPages && !page.next_key.empty()) {
+      return fail(Code::kRemote,
+                  "{}: the server's list of uploads has no end: {} pages in a row bring nothing "
+                  "new",
+                  printable(request.shown), barren);
     }
   } while (!page.next_key.empty());
   return found;

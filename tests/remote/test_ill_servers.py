@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Servers that tell little, stop answering or never come to an end: test_ill_servers.py PROGRAM GOLDEN_FOLDER [NAME...]"""
+import html
 import os
 import pathlib
 import signal
@@ -10,6 +11,7 @@ import tempfile
 import threading
 import time
 import unittest
+import urllib.parse
 
 import server
 import test_remote
@@ -209,6 +211,73 @@ class Stopped(test_remote.Remote):
         )  # fmt: skip
         self.assertEqual(bucket.uploads, {})
         self.assertEqual(bucket.files, before)
+
+
+class Bucket(test_remote.Remote):
+    def setUp(self):
+        super().setUp()
+        self.bucket = self.serve(files_of(self.model, "m/"))
+        self.environment |= {
+            "AWS_ENDPOINT_URL": f"{self.bucket.url}/s3",
+            "AWS_ACCESS_KEY_ID": server.KEY,
+            "AWS_SECRET_ACCESS_KEY": server.SECRET,
+            "AWS_SESSION_TOKEN": server.SESSION,
+            "AWS_REGION": server.REGION,
+        }
+
+    def lists(self, pages, text="list-type=2"):
+        """`pages(n)`: the n-th one, as the server gives it; what calls it ends with its number."""
+
+        def answer(handler):
+            words = urllib.parse.parse_qs(handler.path.partition("?")[2])
+            behind = words.get("continuation-token", words.get("key-marker", [""]))[0]
+            handler.answer(200, pages(int(behind.rpartition("/")[2]) + 1 if behind else 0))
+
+        self.bucket.faults = [fault(answer, text, -1)]
+
+    def test_listings_without_an_end(self):
+        def page(number, rows=""):
+            return (f"<ListBucketResult>{rows}<IsTruncated>true</IsTruncated><NextContinuationToken>"
+                    f"{number}</NextContinuationToken></ListBucketResult>")  # fmt: skip
+
+        again = "<Contents><Key>m/config.json</Key><Size>4</Size></Contents>"
+        folder = "<CommonPrefixes><Prefix>m/x/</Prefix></CommonPrefixes>"
+        for pages in (page, lambda n: page(n, again), lambda n: page(n % 2, folder)):
+            self.bucket.requests.clear()
+            self.lists(pages)
+            self.assertIn("has no end", self.fails("SW0119", "inspect", "s3://bucket/m"))
+            self.assertLess(len(self.bucket.requests), 150)
+
+    def test_pages_without_anything_between_others(self):
+        names = sorted(name for name in self.bucket.files if name.startswith("m/"))
+        rows = [
+            f"<Contents><Key>{name}</Key><Size>{len(self.bucket.files[name])}</Size><ETag>"
+            f"{html.escape(server.etag(self.bucket.files[name]))}</ETag></Contents>"
+            for name in reversed(names)  # not every server keeps an order
+        ]
+        empty = 60  # before each name
+
+        def page(number):
+            turn, more = divmod(number, empty + 1)
+            last = turn == len(rows) - 1 and more == empty
+            return (f"<ListBucketResult>{rows[turn] if more == empty else ''}<IsTruncated>"
+                    f"{'false' if last else 'true'}</IsTruncated><NextContinuationToken>{number}"
+                    "</NextContinuationToken></ListBucketResult>")  # fmt: skip
+
+        self.lists(page)
+        self.works("inspect", "s3://bucket/m")
+        self.assertGreater(len(self.bucket.paths("list-type=2")), 200)
+
+    def test_uploads_without_an_end(self):
+        again = ("<Upload><Key>m/a</Key><UploadId>1</UploadId><Initiated>2026-01-02T03:04:05Z"
+                 "</Initiated></Upload>")  # fmt: skip
+        for rows in ("", again):
+            self.bucket.requests.clear()
+            self.lists(lambda n, rows=rows: "<ListMultipartUploadsResult><IsTruncated>true</IsTruncated>"
+                       f"{rows}<NextKeyMarker>m/{n}</NextKeyMarker></ListMultipartUploadsResult>",
+                       "uploads=")  # fmt: skip
+            self.assertIn("has no end", self.fails("SW0119", "clean", "s3://bucket/m"))
+            self.assertLess(len(self.bucket.requests), 150)
 
 
 if __name__ == "__main__":
