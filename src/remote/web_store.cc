@@ -29,6 +29,14 @@ std::optional<std::uint64_t> size_in(std::string_view text) {
   return static_cast<std::uint64_t>(*size);
 }
 
+// The whole file's size, as an answer to a request for its first byte tells it: `bytes 0-0/7`, or
+// `bytes */0` where there is none.
+std::optional<std::uint64_t> size_told_with(const HttpAnswer& answer) {
+  if (answer.status == 200) return size_in(answer.header("content-length"));
+  const std::string range = answer.header("content-range");
+  return size_in(std::string_view(range).substr(range.rfind('/') + 1));
+}
+
 class WebStore final : public RemoteStore {
  public:
   WebStore(std::shared_ptr<HttpClient> client, Url url, std::string shown)
@@ -84,10 +92,13 @@ class WebStore final : public RemoteStore {
       request.headers.emplace_back("Range: bytes=0-0");
       request.most_body_bytes = 1;
       answer = SW_TRY(client_->ask(request));
-      const std::string range = answer.header("content-range");
-      size = size_in(std::string_view(range).substr(range.rfind('/') + 1));
+      size = size_told_with(answer);
+      if (answer.status == 416 && !size && SW_TRY(is_empty(path))) size = 0;
     }
-    if (!answer.is_good()) return std::unexpected(refusal(answer, request.shown, {}));
+    const bool has_no_byte = answer.status == 416 && size == 0;
+    if (!answer.is_good() && !has_no_byte) {
+      return std::unexpected(refusal(answer, request.shown, {}));
+    }
     if (!size) {
       return fail(Code::kRemote, "{}: the server doesn't tell how long it is",
                   printable(request.shown));
@@ -127,6 +138,15 @@ class WebStore final : public RemoteStore {
     request.shown = fmt::format("{}/{}", name_, path);
     request.url = fmt::format("{}{}/{}", url_.origin(), url_.path, percent_encoded(path));
     return request;
+  }
+
+  // Whether a file has no byte, which a server may refuse to give the first byte of without a word.
+  Result<bool> is_empty(std::string_view path) const {
+    HttpRequest request = request_for(path);
+    request.most_body_bytes = 1;
+    const auto answer = client_->ask(request);
+    if (!answer && answer.error().code == Code::kCancelled) return std::unexpected(answer.error());
+    return answer && answer->is_good() && answer->body.empty();
   }
 
   // The tag of the first part of a file that was read; `tag`, where no part was read before.

@@ -4,6 +4,7 @@
 import html
 import os
 import pathlib
+import shutil
 import signal
 import subprocess
 import sys
@@ -211,6 +212,42 @@ class Stopped(test_remote.Remote):
         )  # fmt: skip
         self.assertEqual(bucket.uploads, {})
         self.assertEqual(bucket.files, before)
+
+
+class Empties(test_remote.Remote):
+    """Files without a byte, on servers that don't tell a file's length to HEAD."""
+
+    def test_are_read_as_from_a_disk(self):
+        def without_range(handler):
+            return handler.answer(416)
+
+        def with_range(handler):
+            return handler.answer(416, Content_Range="bytes */0")
+
+        def whole(handler):
+            return handler.answer(200, b"", ETag='"0"')
+
+        with tempfile.TemporaryDirectory() as place:
+            model = pathlib.Path(place, "m")
+            shutil.copytree(self.model, model)
+            (model / "merges.txt").write_bytes(b"")
+            for status in (405, 501):
+                for act in (without_range, with_range, whole):
+                    web = self.serve(files_of(model, "m/"))
+                    first = fault(act, "merges.txt", -1, "GET")
+                    web.faults = [
+                        fault(server.status(status), "", -1, "HEAD"),
+                        lambda h, first=first: "Range" in h.headers and first(h),
+                    ]
+                    self.converts_alike(f"{web.url}/m", model, "hf")
+
+    def test_a_refusal_of_what_has_bytes_stays_one(self):
+        web = self.serve(files_of(self.model, "m/"))
+        web.faults = [
+            fault(server.status(405), "", -1, "HEAD"),
+            lambda h: "Range" in h.headers and fault(server.status(416), "config.json", -1)(h),
+        ]
+        self.fails("SW0111", "inspect", f"{web.url}/m")
 
 
 class Bucket(test_remote.Remote):
