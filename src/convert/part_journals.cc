@@ -2,6 +2,7 @@
 #include "convert/part_journals.h"
 
 #include <algorithm>
+#include <filesystem>
 #include <map>
 #include <numeric>
 #include <set>
@@ -10,6 +11,8 @@
 #include "base/text.h"
 #include "convert/piece_shares.h"
 #include "convert/saved_plan.h"
+#include "io/output_place.h"
+#include "io/partial_outputs.h"
 
 namespace shardwright {
 namespace {
@@ -81,6 +84,25 @@ std::string listed(const std::vector<Part>& parts) {
   return noun + name_list(names) + translated(" and ") + last;
 }
 
+// Whether all that the plan makes is in OUT, by names and sizes.
+bool is_there(const PreparedConversion& conversion) {
+  const Plan& plan = conversion.plan;
+  const auto output = open_local_directory(conversion.request.output);
+  if (!output) return false;
+  for (std::size_t i = 0; i < plan.target.files.size(); ++i) {
+    const Result<FileVersion> found = (*output)->version(plan.target.files[i]);
+    if (!found || found->size_bytes != plan.file_sizes[i]) return false;
+  }
+  return true;
+}
+
+bool has_parts_folder(const PreparedConversion& conversion, const SavedPlan& plan) {
+  const auto target = resolved_output(conversion.request.output);
+  std::error_code ignored;
+  return target &&
+         std::filesystem::exists(parts_folder(target->string(), parts_id_of(plan)), ignored);
+}
+
 }  // namespace
 
 std::string part_journal_name(Part part) {
@@ -147,6 +169,16 @@ Result<FinishedParts> find_finished_parts(const Directory& folder, const std::st
                        translated("missing (parts of {} different counts are there, none of them "
                                   "all; this count lacks least)",
                                   counts.size()));
+}
+
+Error told_of_publishing(const PreparedConversion& conversion, const SavedPlan& plan, Error error) {
+  const bool may_be_so = error.code == Code::kPartsMissing || error.code == Code::kTargetExists;
+  if (!may_be_so || has_parts_folder(conversion, plan) || !is_there(conversion)) return error;
+  return Error{error.code,
+               translated("{}: no part is left to be published, and all files of the plan are "
+                          "there, of the sizes that it says: an earlier 'publish' has done it "
+                          "('verify' tells whether all is well), unless they are older",
+                          conversion.request.output)};
 }
 
 }  // namespace shardwright

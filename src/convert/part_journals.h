@@ -40,6 +40,11 @@ struct FinishedParts {
                                                         const PieceList& pieces,
                                                         const SavedPlan& plan);
 
+/// What to say where a part can't be written or published because an earlier `publish` has made
+/// the output: `error` in other words. Any other error as it is.
+[[nodiscard]] Error told_of_publishing(const PreparedConversion& conversion, const SavedPlan& plan,
+                                       Error error);
+
 /// `parts 3/8 and 5/8 are missing; run them again ...`, or `part 3/8 is ...`. REQUIRES: not empty.
 [[nodiscard]] std::unexpected<Error> parts_missing(const SavedPlan& plan,
                                                    const std::vector<Part>& parts,

@@ -133,7 +133,11 @@ Result<ConvertReport> run_part(const PreparedConversion& conversion, const Saved
   publish.parts_id = parts_id_of(plan);
   publish.is_part = true;
   publish.keeps_unfinished = true;
-  const std::unique_ptr<Publication> publication = SW_TRY(Publication::begin(std::move(publish)));
+  Result<std::unique_ptr<Publication>> begun = Publication::begin(std::move(publish));
+  if (!begun) {
+    return std::unexpected(told_of_publishing(conversion, plan, std::move(begun).error()));
+  }
+  const std::unique_ptr<Publication> publication = *std::move(begun);
   Result<ConvertReport> report = run_in(*publication, conversion, plan, part, options);
   if (report) report->notes = std::move(notes);
   if (report || report.error().code == Code::kTargetExists) return report;

@@ -278,12 +278,21 @@ TEST_F(Parts, ThatArePublishedAreNotSaidToBeMissing) {
   EXPECT_THAT(error_of(publish()).message, HasSubstr("no part of it is written"));
   do_parts(1, {1});
   EXPECT_TRUE(publish());
+  for (const Error& told : {error_of(publish()), error_of(do_part({1, 1}))}) {
+    EXPECT_EQ(told.code, Code::kTargetExists);
+    EXPECT_THAT(told.message, HasSubstr("an earlier 'publish' has done it"));
+  }
   plan_.request.overwrite = true;
   const Error again = error_of(publish());
   EXPECT_EQ(again.code, Code::kPartsMissing);
   EXPECT_THAT(again.message, HasSubstr("an earlier 'publish' has done it"));
   fs::resize_file(plan_.request.output + "/latest_checkpointed_iteration.txt", 0);
   EXPECT_THAT(error_of(publish()).message, HasSubstr("no part of it is written"));
+  plan_.request.overwrite = false;
+  for (const Error& told : {error_of(publish()), error_of(do_part({1, 1}))}) {
+    EXPECT_EQ(told.code, Code::kTargetExists);
+    EXPECT_THAT(told.message, HasSubstr("found a folder that is not empty"));
+  }
 }
 
 TEST_F(Parts, ArePublishedOnlyAsTheyWereWritten) {

@@ -27,28 +27,6 @@ Status check_written(const PreparedConversion& conversion, const SavedPlan& plan
   return parts_missing(plan, damaged, "not as it was written any more");
 }
 
-// Whether all that the plan makes is in OUT, by names and sizes.
-bool is_there(const PreparedConversion& conversion) {
-  const Plan& plan = conversion.plan;
-  const auto output = open_local_directory(conversion.request.output);
-  if (!output) return false;
-  for (std::size_t i = 0; i < plan.target.files.size(); ++i) {
-    const Result<FileVersion> found = (*output)->version(plan.target.files[i]);
-    if (!found || found->size_bytes != plan.file_sizes[i]) return false;
-  }
-  return true;
-}
-
-// A job that ended when its output had just appeared is told so, not to begin anew.
-Error why_no_parts(const PreparedConversion& conversion, Error error) {
-  if (error.code != Code::kPartsMissing || !is_there(conversion)) return error;
-  return Error{Code::kPartsMissing,
-               translated("{}: no part is left to be published, and all files of the plan are "
-                          "there, of the sizes that it says: an earlier 'publish' has done it "
-                          "('verify' tells whether all is well), unless they are older",
-                          conversion.request.output)};
-}
-
 }  // namespace
 
 Result<ConvertReport> publish_parts(const PreparedConversion& conversion, const SavedPlan& plan,
@@ -66,7 +44,7 @@ Result<ConvertReport> publish_parts(const PreparedConversion& conversion, const 
   publish.may_appear = [&] { return check_not_cancelled(options); };
   Result<std::unique_ptr<Publication>> begun = Publication::begin(std::move(publish));
   if (!begun) {
-    return std::unexpected(why_no_parts(conversion, std::move(begun).error()));
+    return std::unexpected(told_of_publishing(conversion, plan, std::move(begun).error()));
   }
   const std::unique_ptr<Publication> publication = *std::move(begun);
   Directory& folder = publication->directory();
