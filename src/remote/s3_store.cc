@@ -17,6 +17,9 @@ constexpr std::uint64_t kMostListingBytes = std::uint64_t{16} << 20;
 constexpr std::size_t kMostObjects = 1'000'000;  // in one folder
 constexpr std::string_view kToRead = "list and read";
 
+// A weak ETag never matches, and without its quotes none does.
+bool is_strong(std::string_view tag) { return tag.starts_with('"'); }
+
 class S3Store final : public RemoteStore {
  public:
   explicit S3Store(std::unique_ptr<S3Bucket> bucket) : bucket_(std::move(bucket)) {}
@@ -76,7 +79,8 @@ class S3Store final : public RemoteStore {
     {
       const std::scoped_lock lock(mutex_);
       const auto found = seen_.find(path);
-      if (found != seen_.end()) return found->second;
+      // Not every server lists ETags as it gives them with the objects.
+      if (found != seen_.end() && is_strong(found->second.tag)) return found->second;
     }
     return look(path);
   }
@@ -107,7 +111,7 @@ class S3Store final : public RemoteStore {
     request.offset = offset;
     request.total = object.size;
     request.tag = object.tag;
-    if (!object.tag.empty()) request.headers.push_back("If-Match: " + object.tag);
+    if (is_strong(object.tag)) request.headers.push_back("If-Match: " + object.tag);
     const HttpAnswer answer = SW_TRY(bucket_->ask(request, bucket_->key_of(path), {}));
     if (!answer.is_good())
       return std::unexpected(refusal(answer, request.shown, bucket_->way_in(kToRead)));

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Servers that tell little, stop answering or never come to an end: test_ill_servers.py PROGRAM GOLDEN_FOLDER [NAME...]"""
 import html
+import itertools
 import os
 import pathlib
 import shutil
@@ -315,6 +316,30 @@ class Bucket(test_remote.Remote):
                        "uploads=")  # fmt: skip
             self.assertIn("has no end", self.fails("SW0119", "clean", "s3://bucket/m"))
             self.assertLess(len(self.bucket.requests), 150)
+
+    def test_listings_without_quoted_etags(self):
+        for shown in ("", "<ETag>{0}</ETag>", '<ETag>W/"{0}"</ETag>'):
+            rows = "".join(
+                f"<Contents><Key>{name}</Key><Size>{len(data)}</Size>"
+                f"{shown.format(server.etag(data)[1:-1])}</Contents>"
+                for name, data in self.bucket.files.items()
+            )
+            self.lists(lambda n, rows=rows: f"<ListBucketResult>{rows}</ListBucketResult>")
+            self.works("diff", "s3://bucket/m", self.model)
+            self.converts_alike("s3://bucket/m", self.model, "torch_dist")
+
+            def change(handler):
+                name = "m/model.safetensors"
+                self.bucket.files[name] = self.bucket.files[name][:-1] + b"\x7f"
+                return False
+
+            kept = dict(self.bucket.files)
+            turn = itertools.count()
+            self.bucket.faults.append(
+                lambda h: "Range" in h.headers and "safetensors" in h.path and next(turn) == 1 and change(h)
+            )
+            self.fails("SW0111", "hash", "s3://bucket/m")
+            self.bucket.files = kept
 
 
 if __name__ == "__main__":
