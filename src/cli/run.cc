@@ -107,6 +107,11 @@ Result<int> run_with_ranks(const Command& command, Console& console) {
   } else if (!std::holds_alternative<VerifyCommand>(command) &&
              !std::holds_alternative<DiffCommand>(command) &&
              !std::holds_alternative<HashCommand>(command)) {
+    if (std::holds_alternative<PlanCommand>(command)) {
+      return fail(Code::kUsage,
+                  "plan and --dry-run are for one process; run them with shardwright instead of "
+                  "shardwright-mpi");
+    }
     return fail(Code::kUsage,
                 "shardwright-mpi does convert, average, merge-adapter, verify, diff and hash; run "
                 "other commands with shardwright");

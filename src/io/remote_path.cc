@@ -39,6 +39,17 @@ std::string_view scheme_of(std::string_view path) {
   return is_one ? scheme : std::string_view();
 }
 
+// Of `s3:/bucket/run`, which lacks a slash; empty where nothing is meant but a local path.
+std::string_view mistyped_scheme(std::string_view path) {
+  constexpr std::array<std::string_view, 4> kOthers = {"hf", "https", "http", "file"};
+  const std::string_view scheme = path.substr(0, path.find(':'));
+  const std::string_view rest = path.substr(scheme.size());
+  if (!rest.starts_with(":/") || rest.starts_with("://")) return {};
+  const bool is_one = std::ranges::find(kStores, scheme, &Store::scheme) != kStores.end() ||
+                      std::ranges::find(kOthers, scheme) != kOthers.end();
+  return is_one ? scheme : std::string_view();
+}
+
 bool is_hub_name(std::string_view name) {
   return !name.empty() && is_word(name.front()) && std::ranges::all_of(name, [](char c) {
     return is_word(c) || c == '-' || c == '_' || c == '.';
@@ -66,6 +77,9 @@ std::string remote_hint(std::string_view path) {
   constexpr std::string_view kHub = "hf://";
   constexpr std::string_view kWeb = "https://huggingface.co/";
   const std::string_view scheme = scheme_of(path);
+  if (const std::string_view meant = mistyped_scheme(path); !meant.empty()) {
+    return translated("; {}:// has two slashes", meant);
+  }
   if (scheme.empty()) {
     if (!is_hub_id(path)) return {};
     return translated("; if it is a model of the Hugging Face Hub, download it first: {}",
@@ -84,6 +98,11 @@ std::string remote_hint(std::string_view path) {
 }
 
 Status check_local_output(std::string_view path) {
+  if (const std::string_view meant = mistyped_scheme(path); !meant.empty()) {
+    return fail(Code::kUsage,
+                "{}: found one slash behind {}:, expected two; a folder of that name is ./{}",
+                printable(path), meant, printable(path));
+  }
   const std::string_view scheme = scheme_of(path);
   if (scheme.empty()) return {};
   return fail(Code::kUsage,

@@ -13,6 +13,7 @@ namespace shardwright {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 TEST(RemotePath, UrlsGetTheCommandThatFetchesThem) {
   EXPECT_THAT(remote_hint("s3://bucket/run 1"), HasSubstr("aws s3 sync 's3://bucket/run 1' DIR"));
@@ -47,13 +48,23 @@ TEST(RemotePath, IsSaidWhereAFolderIsNotThere) {
   EXPECT_THAT(error("org/model").message, HasSubstr("hf download"));
 }
 
+TEST(RemotePath, OneSlashIsOneTooFew) {
+  for (const std::string path : {"s3:/bucket/run", "hf:/org/model", "https:/x/y"}) {
+    EXPECT_THAT(remote_hint(path), HasSubstr("has two slashes")) << path;
+  }
+  for (const std::string path : {"a:/b", "./s3:/b", "x/s3:/b", "s3", "s3:b"}) {
+    EXPECT_THAT(remote_hint(path), Not(HasSubstr("slashes"))) << path;
+  }
+}
+
 TEST(RemotePath, NothingIsWrittenToAFolderCalledS3) {
-  for (const std::string path : {"s3://bucket/out", "hf://org/model", "https://x/y"}) {
+  for (const std::string path :
+       {"s3://bucket/out", "hf://org/model", "https://x/y", "s3:/bucket/out"}) {
     const Status status = check_local_output(path);
     ASSERT_FALSE(status) << path;
     EXPECT_EQ(status.error().code, Code::kUsage);
   }
-  for (const std::string path : {"out", "/tmp/out", "a:b", "org/model", "://x", ""}) {
+  for (const std::string path : {"out", "/tmp/out", "a:b", "org/model", "://x", "./s3:/x", ""}) {
     EXPECT_TRUE(check_local_output(path)) << path;
   }
 }

@@ -247,6 +247,9 @@ std::span<const Sentence> chinese_of_cli() {
       {"{}: found '{}', expected seconds from {} to {}", "{}: 发现 '{}'，应为 {} 到 {} 之间的秒数"},
       {"--part is for processes without MPI; run it with shardwright",
        "--part 用于没有 MPI 的进程；请用 shardwright 运行"},
+      {"plan and --dry-run are for one process; run them with shardwright instead of "
+       "shardwright-mpi",
+       "plan 和 --dry-run 由单个进程完成；请用 shardwright 而不是 shardwright-mpi 运行"},
       {"shardwright-mpi does convert, average, merge-adapter, verify, diff and hash; run other "
        "commands with shardwright",
        "shardwright-mpi 只执行 convert、average、merge-adapter、verify、diff 和 hash；其他命令请"

@@ -11,10 +11,12 @@ namespace shardwright {
 namespace {
 
 TEST(OpenPath, TellsServersFromFolders) {
-  for (const char* path : {"hf://o/m", "s3://b/p", "https://h/x", "http://h/x"}) {
+  for (const char* path : {"hf://o/m", "s3://b/p", "https://h/x", "http://h/x", "HF://o/m",
+                           "S3://b/p", "HTTP://h/x"}) {
     EXPECT_TRUE(is_remote_path(path)) << path;
   }
-  for (const char* path : {"", "/a", "a", "o/m", "s3:/b", "ftp://h/x", "./hf://o/m", "HF://o/m"}) {
+  for (const char* path :
+       {"", "/a", "a", "o/m", "s3:/b", "ftp://h/x", "./hf://o/m", "./HF://o/m"}) {
     EXPECT_FALSE(is_remote_path(path)) << path;
   }
 }
@@ -32,6 +34,8 @@ TEST(OpenPath, FoldersEndAtTheRootOfAServer) {
   EXPECT_EQ(above("s3://bucket/a"), "s3://bucket");
   EXPECT_EQ(above("https://h:1/a/b"), "https://h:1/a");
   EXPECT_EQ(above("https://h"), "nothing");
+  EXPECT_EQ(above("HF://o/m"), "nothing");
+  EXPECT_EQ(above("HF://o/m/a"), "HF://o/m");
 }
 
 TEST(OpenPath, ReadsWhatLiesHere) {

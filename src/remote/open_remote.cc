@@ -74,18 +74,28 @@ Result<std::unique_ptr<RemoteStore>> reach_store(const std::string& path) {
 
 Result<std::unique_ptr<S3Bucket>> reach_bucket(const std::string& path) {
   const std::shared_ptr<HttpClient> client = SW_TRY(shared_client());
-  return S3Bucket::make(client, SW_TRY(find_aws_settings(variable_of)), SW_TRY(parse_s3_path(path)),
-                        without_last_slashes(path));
+  const std::string plain = with_lower_scheme(path);
+  return S3Bucket::make(client, SW_TRY(find_aws_settings(variable_of)),
+                        SW_TRY(parse_s3_path(plain)), without_last_slashes(plain));
 }
 
 bool is_remote_path(std::string_view path) {
   constexpr std::array<std::string_view, 4> kSchemes = {kHubScheme, kS3Scheme, "https://",
                                                         "http://"};
+  const std::string plain = with_lower_scheme(path);
   return std::ranges::any_of(kSchemes,
-                             [&](std::string_view scheme) { return path.starts_with(scheme); });
+                             [&](std::string_view scheme) { return plain.starts_with(scheme); });
 }
 
-Result<std::unique_ptr<Directory>> reach_directory(const std::string& path) {
+void stop_requests_by(const std::atomic<bool>* cancelled) {
+  SharedClient& shared = SharedClient::get();
+  const std::scoped_lock lock(shared.mutex);
+  shared.cancelled = cancelled;
+  if (shared.client != nullptr) shared.client->obey(cancelled);
+}
+
+Result<std::unique_ptr<Directory>> reach_directory(const std::string& given) {
+  const std::string path = with_lower_scheme(given);
   auto store = reach_store(path);
   if (!store) {
     Error error = std::move(store).error();
@@ -109,7 +119,7 @@ bool may_be_remote_file(std::string_view path) {
 }
 
 std::size_t end_of_remote_root(std::string_view path) {
-  std::size_t words = path.starts_with(kHubScheme) ? 2 : 1;
+  std::size_t words = with_lower_scheme(path).starts_with(kHubScheme) ? 2 : 1;
   std::size_t at = path.find("://") + 3;
   while (words-- > 0 && at < path.size()) {
     at = std::min(path.find('/', at), path.size());

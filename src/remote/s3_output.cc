@@ -13,6 +13,7 @@
 #include "remote/remote_output.h"
 #include "remote/s3_store.h"
 #include "remote/sent_file.h"
+#include "remote/url.h"
 
 namespace shardwright {
 namespace {
@@ -176,7 +177,9 @@ Status check_nobody_writes(const std::string& path, const S3Writer& writer) {
 
 }  // namespace
 
-bool is_remote_output(std::string_view path) { return path.starts_with("s3://"); }
+bool is_remote_output(std::string_view path) {
+  return with_lower_scheme(path).starts_with("s3://");
+}
 
 Status check_output_path(const std::string& path) {
   if (!is_remote_output(path)) {
@@ -185,7 +188,7 @@ Status check_output_path(const std::string& path) {
     return status;
   }
   SW_TRY(asked_part_bytes());
-  SW_TRY(parse_s3_path(path));
+  SW_TRY(parse_s3_path(with_lower_scheme(path)));
   return {};
 }
 

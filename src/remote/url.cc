@@ -85,6 +85,12 @@ Result<Url> parse_url(std::string_view text) {
   return url;
 }
 
+std::string with_lower_scheme(std::string_view path) {
+  const std::size_t colon = path.find("://");
+  if (colon == std::string_view::npos) return std::string(path);
+  return lower_case(path.substr(0, colon)) + std::string(path.substr(colon));
+}
+
 std::string percent_encoded(std::string_view text, bool with_slashes) {
   std::string result;
   for (const char c : text) {

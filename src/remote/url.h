@@ -24,6 +24,10 @@ struct Url {
 /// password, also for a URL that has a user's name in it: it would be shown with every message.
 [[nodiscard]] Result<Url> parse_url(std::string_view text);
 
+/// The same path with its scheme in lower case, which means the same: `HTTPS://Host/x` becomes
+/// `https://Host/x`. What has none stays as it is.
+[[nodiscard]] std::string with_lower_scheme(std::string_view path);
+
 /// Every byte escaped that is no letter, digit or one of `-._~`; slashes only on demand.
 [[nodiscard]] std::string percent_encoded(std::string_view text, bool with_slashes = false);
 

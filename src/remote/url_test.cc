@@ -50,6 +50,13 @@ TEST(Url, OfSecretsIsShownWithoutThem) {
   for (const auto& [text, shown] : cases) EXPECT_EQ(shown_url(text), shown);
 }
 
+TEST(Scheme, IsTheSameInAnyCase) {
+  EXPECT_EQ(with_lower_scheme("HTTPS://Host/X"), "https://Host/X");
+  EXPECT_EQ(with_lower_scheme("S3://Bucket/X"), "s3://Bucket/X");
+  EXPECT_EQ(with_lower_scheme("Runs/A"), "Runs/A");
+  EXPECT_EQ(with_lower_scheme(""), "");
+}
+
 TEST(PercentEncoding, EscapesAllButWhatNeedsNone) {
   EXPECT_EQ(percent_encoded("aZ09-._~/ +%\xc3\xa9"), "aZ09-._~/%20%2B%25%C3%A9");
   EXPECT_EQ(percent_encoded("refs/pr/1", true), "refs%2Fpr%2F1");

@@ -217,6 +217,9 @@ class SameBytes(Ranks):
         ended = ranks.run_ranks(2, "inspect", self.source)
         self.assertEqual(ended.status, 2)
         self.assertIn("SW0900", ended.messages)
+        ended = self.convert(2, "torch_dist", "--dry-run")
+        self.assertEqual(ended.status, 2)
+        self.assertIn("--dry-run are for one process", ended.messages)
 
     def test_help_says_what_is_different(self):
         ended = ranks.run_ranks(2, "--help")

@@ -342,6 +342,25 @@ class Bucket(test_remote.Remote):
             self.bucket.files = kept
 
 
+class Schemes(test_remote.Remote):
+    def test_have_any_case(self):
+        web = self.serve(files_of(self.model, "m/"))
+        place = web.url.removeprefix("http://")
+        self.works("diff", f"HTTP://{place}/m", self.model)
+        self.assertIn("safetensors", self.works("inspect", f"Http://{place}/m/model.safetensors"))
+        bucket = self.serve(files_of(self.model, "m/"))
+        keys = {
+            "AWS_ENDPOINT_URL": f"{bucket.url}/s3",
+            "AWS_ACCESS_KEY_ID": server.KEY,
+            "AWS_SECRET_ACCESS_KEY": server.SECRET,
+            "AWS_SESSION_TOKEN": server.SESSION,
+            "AWS_REGION": server.REGION,
+        }
+        self.works("convert", "S3://bucket/m", "S3://bucket/out", "--to", "dcp", **keys)
+        self.works("diff", "s3://bucket/out", self.model, **keys)
+        self.assertIn("no unfinished uploads", self.works("clean", "S3://bucket/out", **keys))
+
+
 if __name__ == "__main__":
     test_remote.PROGRAM, test_remote.GOLDEN = (pathlib.Path(word).resolve() for word in sys.argv[1:3])
     unittest.main(argv=[sys.argv[0], *sys.argv[3:]])
