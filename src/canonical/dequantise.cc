@@ -46,6 +46,10 @@ void tell_quantised(const ModelTensors& model, DType dtype, Notes& notes) {
         translated("scales of activations and caches are ignored, the weights do not need them: {}",
                    name_list(model.ignored)));
   }
+  if (!model.zero_biases.empty()) {
+    notes.push_back(translated("{} biases that writers of gptq files add are zero and left out: {}",
+                               model.zero_biases.size(), name_list(model.zero_biases)));
+  }
 }
 
 std::string file_of(const Catalog& catalog, const StoredTensor& tensor) {
@@ -64,6 +68,28 @@ std::unexpected<Error> refuse_stored(const Catalog& catalog, const StoredTensor&
               file_of(catalog, tensor), tensor.desc.name, why);
 }
 
+// All of a small tensor in one piece.
+Result<std::vector<std::byte>> bytes_of_small(const Catalog& catalog, SourceFiles& files,
+                                              const StoredTensor& tensor) {
+  constexpr std::int64_t kMost = std::int64_t{1} << 26;
+  const std::int64_t count = tensor.chunks.box(0).volume();
+  if (count > kMost) {
+    return refuse_stored(catalog, tensor, "has more elements than a matrix has columns");
+  }
+  const auto size = static_cast<std::size_t>(bytes_of(tensor.desc.dtype));
+  std::vector<std::byte> bytes(static_cast<std::size_t>(count) * size);
+  SW_TRY(files.read_at(tensor.chunks.file(0), tensor.chunks.range(0).offset, bytes));
+  return bytes;
+}
+
+// One that is stored otherwise, or has several axes, is no bias that a writer added.
+Result<bool> is_zero(const Catalog& catalog, SourceFiles& files, std::uint32_t index) {
+  const StoredTensor& tensor = catalog.tensors[index];
+  if (!is_plain(tensor) || tensor.desc.shape.size() != 1) return false;
+  const std::vector<std::byte> bytes = SW_TRY(bytes_of_small(catalog, files, tensor));
+  return std::ranges::all_of(bytes, [](std::byte byte) { return byte == std::byte{}; });
+}
+
 // All numbers of a small tensor, whose shape was looked at before.
 Result<std::vector<std::int64_t>> numbers_of(const Catalog& catalog, SourceFiles& files,
                                              std::uint32_t index) {
@@ -72,16 +98,10 @@ Result<std::vector<std::int64_t>> numbers_of(const Catalog& catalog, SourceFiles
   if (!is_plain(tensor) || (dtype != DType::kI32 && dtype != DType::kI64)) {
     return refuse_stored(catalog, tensor, "is not stored as plain whole numbers in one piece");
   }
-  constexpr std::int64_t kMost = std::int64_t{1} << 26;
-  const std::int64_t count = tensor.chunks.box(0).volume();
-  if (count > kMost) {
-    return refuse_stored(catalog, tensor, "has more elements than a matrix has columns");
-  }
-  const std::size_t size = static_cast<std::size_t>(bytes_of(dtype));
-  std::vector<std::byte> bytes(static_cast<std::size_t>(count) * size);
-  SW_TRY(files.read_at(tensor.chunks.file(0), tensor.chunks.range(0).offset, bytes));
+  const std::vector<std::byte> bytes = SW_TRY(bytes_of_small(catalog, files, tensor));
+  const auto size = static_cast<std::size_t>(bytes_of(dtype));
   std::vector<std::int64_t> numbers;
-  numbers.reserve(static_cast<std::size_t>(count));
+  numbers.reserve(bytes.size() / size);
   for (std::size_t at = 0; at < bytes.size(); at += size) {
     numbers.push_back(dtype == DType::kI32 ? load_le<std::int32_t>(&bytes[at])
                                            : load_le<std::int64_t>(&bytes[at]));
@@ -97,6 +117,7 @@ Result<ModelTensors> model_tensors(const Catalog& catalog, std::string_view conf
   StoredContents contents;
   contents.file = [&](std::uint32_t index) { return file_of(catalog, catalog.tensors[index]); };
   contents.numbers = [&](std::uint32_t index) { return numbers_of(catalog, *files, index); };
+  contents.is_zero = [&](std::uint32_t index) { return is_zero(catalog, *files, index); };
   const std::vector<TensorDesc> descs = descs_of(catalog);
   ModelTensors model = SW_TRY(join_scales(descs, config, files == nullptr ? nullptr : &contents));
   for (const QuantisedTensor& joined : model.quantised) {

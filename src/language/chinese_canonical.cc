@@ -75,6 +75,8 @@ std::span<const Sentence> chinese_of_canonical() {
       {"it was", "它"},
       {"they were", "它们"},
       {"dequantised {} tensor{}: {} to {}", "已反量化 {0} 个张量：{2} 转为 {3}"},
+      {"{} biases that writers of gptq files add are zero and left out: {}",
+       "gptq 文件的写出工具添加的 {} 个偏置全为零，不写出: {}"},
       {"scales of activations and caches are ignored, the weights do not need them: {}",
        "激活和缓存的 scale 被忽略，权重不需要它们：{}"},
       {"(no file)", "（没有文件）"},

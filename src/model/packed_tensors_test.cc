@@ -38,6 +38,11 @@ Result<ModelTensors> join(const Stored& stored, std::string_view quantisation) {
   contents.numbers = [&](std::uint32_t index) -> Result<std::vector<std::int64_t>> {
     return stored.numbers.at(stored.descs[index].name);
   };
+  contents.is_zero = [&](std::uint32_t index) -> Result<bool> {
+    const auto found = stored.numbers.find(stored.descs[index].name);
+    return found != stored.numbers.end() &&
+           std::ranges::all_of(found->second, [](std::int64_t number) { return number == 0; });
+  };
   return join_scales(stored.descs, config, &contents);
 }
 
@@ -359,6 +364,30 @@ Stored gptq_tensors() {
                 {}};
   for (std::int64_t i = 0; i < 64; ++i) stored.numbers["a.g_idx"].push_back(i / 32);
   return stored;
+}
+
+// Their writers give each linear one. That of a model is not zero in all layers.
+TEST(JoinPacked, LeavesOutBiasesOfGptqThatAreZeroInAllLayers) {
+  Stored stored;
+  for (const std::string layer : {"l.0.", "l.1."}) {
+    for (const TensorDesc& part : gptq_tensors().descs) {
+      for (const std::string module : {"q", "o"}) {
+        stored.descs.push_back({layer + module + part.name.substr(1), part.dtype, part.shape});
+      }
+    }
+    for (const std::string module : {"q", "o"}) {
+      stored.numbers[layer + module + ".g_idx"] = gptq_tensors().numbers["a.g_idx"];
+      stored.descs.push_back({layer + module + ".bias", DType::kF16, {24}});
+      stored.numbers[layer + module + ".bias"] = {0};
+    }
+  }
+  stored.descs.push_back({"l.0.norm.bias", DType::kF16, {24}});
+  stored.numbers["l.0.norm.bias"] = {0};
+  stored.numbers["l.1.q.bias"] = {0, 1};
+  const ModelTensors model = join(stored, gptq()).value();
+  EXPECT_EQ(model.zero_biases, (std::vector<std::string>{"l.0.o.bias", "l.1.o.bias"}));
+  EXPECT_EQ(model.tensors.size(), 4U + 3U);
+  EXPECT_THAT(model.ignored, testing::IsEmpty());
 }
 
 TEST(JoinPacked, TurnsGptqAround) {

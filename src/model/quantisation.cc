@@ -3,7 +3,10 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
 #include <optional>
+#include <set>
+#include <string>
 #include <string_view>
 #include <unordered_map>
 
@@ -33,6 +36,7 @@ constexpr std::array<std::string_view, 2> kOfExpertActivations = {"_input_scale"
                                                                   "_activation_scale"};
 // What ModelOpt calls the scales of such a parameter.
 constexpr std::string_view kModelOptScale = "_weight_scale";
+constexpr std::string_view kBias = ".bias";
 
 bool is_of_activations(std::string_view name) {
   const auto ends = [&](std::string_view ending) { return name.ends_with(ending); };
@@ -68,6 +72,7 @@ class Joiner {
       if (is_fp4_part(i, kFp4Values)) SW_TRY(join_fp4(i));
     }
     SW_TRY(check_rest());
+    SW_TRY(leave_out_zero_biases());
     collect();
     return std::move(result_);
   }
@@ -346,6 +351,33 @@ class Joiner {
     return {};
   }
 
+  // AutoGPTQ and GPTQ-for-LLaMa give every linear a bias, which the model need not have. One that
+  // it has is not zero in all layers.
+  Status leave_out_zero_biases() {
+    if (config_.packing != QuantisationConfig::Packing::kGptq || !stored_.can_read()) return {};
+    std::map<std::string, std::vector<std::uint32_t>> alike;  // but for numbers in their names
+    std::set<std::string> of_models;
+    for (std::uint32_t i = 0; i < stored_.size(); ++i) {
+      std::string_view name = stored_[i].name;
+      if (part_of_[i] != Part::kPlain || !name.ends_with(kBias)) continue;
+      name.remove_suffix(kBias.size());
+      if (!find(std::string(name) + ".qweight")) continue;
+      std::string kind(name);
+      std::erase_if(kind, [](char c) { return c >= '0' && c <= '9'; });
+      alike[kind].push_back(i);
+      const bool is_known = of_models.contains(kind);
+      if (!is_known && !SW_TRY(stored_.is_zero(i))) of_models.insert(kind);
+    }
+    for (const auto& [kind, biases] : alike) {
+      if (of_models.contains(kind)) continue;
+      for (const std::uint32_t bias : biases) {
+        part_of_[bias] = Part::kIgnored;
+        result_.zero_biases.push_back(stored_[bias].name);
+      }
+    }
+    return {};
+  }
+
   void collect() {
     std::unordered_map<std::uint32_t, const TensorDesc*> joined;
     for (const QuantisedTensor& tensor : result_.quantised) {
@@ -354,7 +386,9 @@ class Joiner {
     for (std::uint32_t i = 0; i < stored_.size(); ++i) {
       if (part_of_[i] == Part::kPlain) result_.tensors.push_back(stored_[i]);
       if (part_of_[i] == Part::kValues) result_.tensors.push_back(*joined.at(i));
-      if (part_of_[i] == Part::kIgnored) result_.ignored.push_back(stored_[i].name);
+      if (part_of_[i] == Part::kIgnored && is_of_activations(stored_[i].name)) {
+        result_.ignored.push_back(stored_[i].name);
+      }
     }
   }
 

@@ -19,6 +19,8 @@ struct ModelTensors {
   std::vector<TensorDesc> tensors;  ///< plain ones and quantised ones, in the order of the stored
   std::vector<QuantisedTensor> quantised;
   std::vector<std::string> ignored;  ///< scales of activations and caches, which no weight needs
+  /// Of gptq, whose writers gave each linear one: in all layers they add nothing.
+  std::vector<std::string> zero_biases;
 
   [[nodiscard]] bool is_quantised(std::string_view name) const;
 };

@@ -21,6 +21,8 @@ struct StoredContents {
   std::function<std::string(std::uint32_t)> file;
   /// The whole numbers of a tensor. Errors: those of reading.
   std::function<Result<std::vector<std::int64_t>>(std::uint32_t)> numbers;
+  /// Whether all bytes of a tensor are zero. Errors: those of reading.
+  std::function<Result<bool>(std::uint32_t)> is_zero;
 };
 
 /// The stored tensors of a checkpoint, by name. Borrows them.
@@ -43,10 +45,13 @@ class StoredTensors {
     const std::string tensor = translated("tensor {}", stored_[index].name);
     return contents_ == nullptr ? tensor : contents_->file(index) + ": " + tensor;
   }
-  /// Whether numbers() can be asked.
+  /// Whether numbers() and is_zero() can be asked.
   [[nodiscard]] bool can_read() const { return contents_ != nullptr; }
   [[nodiscard]] Result<std::vector<std::int64_t>> numbers(std::uint32_t index) const {
     return contents_->numbers(index);
+  }
+  [[nodiscard]] Result<bool> is_zero(std::uint32_t index) const {
+    return contents_->is_zero(index);
   }
 
  private:

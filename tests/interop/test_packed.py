@@ -285,3 +285,25 @@ def test_unknown_methods_are_named(shardwright, models, tmp_path):
     twins = Packed(models / "llama", tmp_path, {**maker.method, "bits": 3}, maker.store)
     done = shardwright("convert", twins.quantised, tmp_path / "out", "--to", "torch_dist", expect=2)
     assert "gptq with 3 bits" in done.stderr
+
+
+def test_biases_of_zeros_that_gptqs_writers_add(shardwright, tmp_path):
+    """Llama has none, and would get some by them; of a bias that is not zero in all layers nothing is left out."""
+    hf_models.create(tmp_path / "plain", "llama", dtype=torch.bfloat16, **SIZES)
+    gptq = Gptq(4, 32)
+    model = Packed(tmp_path / "plain", tmp_path / "model", gptq.method, gptq.store)
+
+    def add(tensors, value=0.0):
+        for name in [name for name in tensors if name.endswith(".qweight")]:
+            shape = tensors[name].shape[1]
+            tensors[name.replace("qweight", "bias")] = torch.full((shape,), value, dtype=torch.float16)
+
+    model.change(add)
+    done = shardwright("convert", model.quantised, tmp_path / "out", "--to", "torch_dist")
+    assert "biases that writers of gptq files add" in done.stdout + done.stderr
+    shardwright("convert", model.plain, tmp_path / "expected", "--to", "torch_dist")
+    checkpoints.assert_same(checkpoints.load_dcp(tmp_path / "out"), checkpoints.load_dcp(tmp_path / "expected"))
+    shardwright("diff", model.quantised, tmp_path / "expected")
+    model.change(lambda tensors: add(tensors, 0.5))
+    shardwright("convert", model.quantised, tmp_path / "biased", "--to", "torch_dist")
+    assert [name for name in checkpoints.load_dcp(tmp_path / "biased") if name.endswith("linear_proj.bias")]
