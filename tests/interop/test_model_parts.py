@@ -41,6 +41,13 @@ def test_no_part_is_left_out(shardwright, tmp_path, name, save):
     save(shorter, tmp_path / "shorter")
     done = shardwright("diff", tmp_path / "shorter", reference, *flags, expect=1)
     assert "missing left 1" in done.stdout
+    shardwright("hash", reference, "--manifest", tmp_path / "manifest")
+    shardwright("verify", tmp_path / "run", "--against", tmp_path / "manifest", *flags)
+    done = shardwright("verify", tmp_path / "shorter", "--against", tmp_path / "manifest", *flags, expect=1)
+    assert "is not in the checkpoint" in done.stdout
+    shardwright("hash", tmp_path / "shorter", "--manifest", tmp_path / "short", *flags)
+    done = shardwright("verify", tmp_path / "run", "--against", tmp_path / "short", *flags, expect=1)
+    assert "is in the checkpoint only" in done.stdout
 
 
 @pytest.mark.parametrize("model_type", ["opt", "zamba2"])

@@ -5,7 +5,7 @@ import re
 import pytest
 
 import checkpoints
-from newer_cases import APART, BUCKETS, CASES, FROZEN, LOADS, PLAIN, PLAIN_LOADS, STAGE_LOADS, STAGES
+from newer_cases import APART, BUCKETS, CASES, FROZEN, LOADS, PLAIN, PLAIN_LOADS, RANK_FILES, STAGE_LOADS, STAGES
 from newer_truth import STATES, weight_of
 
 
@@ -42,6 +42,10 @@ def test_prediction_layers_in_a_stage_of_their_own(shardwright, newer_ranks, tmp
     shardwright("verify", tmp_path / "apart")
     shardwright("convert", tmp_path / "apart", tmp_path / "out", "--to", "torch_dist", "--tp", 2)
     assert_true(checkpoints.load_dcp(tmp_path / "out"))
+    # Whoever goes on with the run's own flags finds them in that stage's file.
+    shardwright("convert", tmp_path / "apart", tmp_path / "loaded" / "apart", "--to", "legacy", "--pp", 4)
+    loads = dict(apart=("", APART.replace(BUCKETS, RANK_FILES)))
+    newer_ranks("newer_jobs", "load", 4, root=tmp_path / "loaded", loads=loads)
 
 
 def test_chains_of_plain_optimizers(shardwright, newer_ranks, tmp_path):
