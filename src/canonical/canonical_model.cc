@@ -8,7 +8,9 @@
 #include "canonical/families.h"
 #include "canonical/hf_model.h"
 #include "canonical/hf_naming.h"
+#include "canonical/joined_masters.h"
 #include "canonical/unfold.h"
+#include "compare/master_form.h"
 #include "format/wrapped_base.h"
 #include "layout/piece_limit.h"
 #include "layout/state_name.h"
@@ -76,6 +78,20 @@ class Making {
       model_.tensors.push_back(
           {tensor.desc, {{view_of_canonical(tensor)}, std::nullopt, 0.0}, std::nullopt});
     }
+    return source_.states == StateUse::kByTensor ? join_halves() : Status();
+  }
+
+  // Master weights are the same numbers however a run stores them.
+  Status join_halves() {
+    const MasterForm form =
+        SW_TRY(form_of_masters(source_.checkpoint.arguments, catalog(), files()));
+    if (form != MasterForm::kRemainders) return {};
+    const auto repeat = [&](std::uint32_t number) {
+      StoredTensor copy = catalog().tensors[number];
+      catalog().tensors.push_back(std::move(copy));
+      return static_cast<std::uint32_t>(catalog().tensors.size() - 1);
+    };
+    SW_TRY(join_masters({catalog(), model_.tensors, model_.weighted, repeat}));
     return {};
   }
 

@@ -20,6 +20,7 @@ struct CanonicalModel {
   Checkpoint checkpoint;  ///< its catalog is what the recipes read
   std::vector<DraftTensor> tensors;
   std::vector<QuantisedSource> quantised;  ///< of a Hugging Face model
+  std::vector<WeightedSource> weighted;    ///< halves of master weights
   std::string family;                      ///< empty where it is not known
   VocabularyRows vocabulary;
   bool has_states_by_tensor = true;  ///< all states are states of the model's tensors

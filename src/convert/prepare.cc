@@ -6,6 +6,7 @@
 #include "base/fail.h"
 #include "canonical/attention_heads.h"
 #include "canonical/families.h"
+#include "canonical/joined_masters.h"
 #include "compare/replicas.h"
 #include "compare/signature_file.h"
 #include "compare/source_losses.h"
@@ -16,9 +17,9 @@
 #include "convert/cast_masters.h"
 #include "convert/conversion_source.h"
 #include "convert/drafting.h"
-#include "convert/joined_masters.h"
 #include "convert/megatron_state.h"
 #include "convert/memory_budget.h"
+#include "convert/more_sources.h"
 #include "convert/remote_run.h"
 #include "convert/renames.h"
 #include "convert/upcycle_drafts.h"
@@ -172,6 +173,21 @@ enum class Purpose : std::uint8_t { kConversion, kReading, kAveraging };
 Result<Drafting> draft(const ConvertRequest& request, Purpose purpose);
 
 // Each of the others is drafted as the conversion that it would be alone.
+// Halves of master weights, unless the target keeps the source's names.
+Status join_masters_of(Drafting& drafting) {
+  const bool has_halves = drafting.master_form == MasterForm::kRemainders;
+  if (!has_halves || keeps_names(drafting.request())) return {};
+  const auto repeat = [&](std::uint32_t source) { return repeat_source(drafting, source); };
+  const bool are_joined = SW_TRY(join_masters(
+      {drafting.catalog, drafting.parts.tensors, drafting.result.plan.weighted, repeat}));
+  if (!are_joined) return {};
+  drafting.tell(
+      "master weights are stored as what the weights lack of them "
+      "(--use-precision-aware-optimizer); they are written as the float32 numbers that both "
+      "make, which a run without that flag loads");
+  return {};
+}
+
 Status draft_average(Drafting& drafting) {
   if (drafting.request().averaged.empty()) return {};
   begin_average(drafting);
@@ -211,7 +227,7 @@ Result<Drafting> draft(const ConvertRequest& request, Purpose purpose) {
   count_replicas(drafting);
   SW_TRY(take_adapter(drafting));
   SW_TRY(make_drafts(drafting));
-  SW_TRY(join_masters(drafting));
+  SW_TRY(join_masters_of(drafting));
   cast_masters(drafting);
   SW_TRY(add_adapter(drafting));
   SW_TRY(draft_average(drafting));

@@ -9,6 +9,7 @@
 #include "base/fail.h"
 #include "base/message.h"
 #include "canonical/canonical_model.h"
+#include "compare/master_weights.h"
 #include "dcp/named_replicas.h"
 #include "exec/finish_reading.h"
 #include "plan/canonical.h"
@@ -103,15 +104,45 @@ class Comparison {
       if (!is_wanted(name)) continue;
       const auto found = at_right.find(name);
       if (found == at_right.end()) {
-        miss(name, right_, report_.missing_right);
+        if (!is_weight_itself(left_, i)) miss(name, right_, report_.missing_right);
         continue;
       }
       add_pair(i, found->second);
       at_right.erase(found);
     }
-    for (const auto& [name, index] : at_right) miss(std::string(name), left_, report_.missing_left);
+    for (const auto& [name, index] : at_right) {
+      if (!is_weight_itself(right_, index)) miss(std::string(name), left_, report_.missing_left);
+    }
     std::ranges::sort(report_.missing_left);
     tell_uncompared();
+  }
+
+  // A master weight that is where its weight is says nothing that the weight does not: of float32
+  // weights some forms have one and others none.
+  static bool is_weight_itself(const View& view, std::size_t index) {
+    const auto weight = weight_of_master(name_of(view, index));
+    if (!weight) return false;
+    const auto& tensors = view.plan.target.tensors;
+    const auto found = std::ranges::lower_bound(
+        tensors, *weight, {}, [](const StoredTensor& each) { return each.desc.name; });
+    if (found == tensors.end() || found->desc.name != *weight) return false;
+    const auto place = static_cast<std::size_t>(found - tensors.begin());
+    const ViewList& masters = view.plan.tensors[index].views;
+    const ViewList& weights = view.plan.tensors[place].views;
+    const std::vector<StoredTensor>& stored = view.plan.source.tensors;
+    return masters.size() == 1 && weights.size() == 1 &&
+           are_in_one_place(stored[masters[0].source].chunks, stored[weights[0].source].chunks);
+  }
+
+  static bool are_in_one_place(const ChunkList& one, const ChunkList& other) {
+    if (one.size() != other.size()) return false;
+    for (std::size_t i = 0; i < one.size(); ++i) {
+      const bool is_one = one.file(i) == other.file(i) &&
+                          one.range(i).offset == other.range(i).offset &&
+                          one.range(i).length == other.range(i).length;
+      if (!is_one) return false;
+    }
+    return true;
   }
 
   // Where only one side has any, views leave them as they are stored.

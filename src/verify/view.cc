@@ -169,6 +169,7 @@ class Maker {
     CanonicalModel model = SW_TRY(canonical_model(std::move(source), options_.choice, view_.notes));
     view_.checkpoint = std::move(model.checkpoint);
     view_.plan.quantised = std::move(model.quantised);
+    view_.plan.weighted = std::move(model.weighted);
     view_.family = std::move(model.family);
     view_.vocabulary = std::move(model.vocabulary);
     if (options_.vocab_size && !view_.checkpoint.location.traits.is_hf_model) {

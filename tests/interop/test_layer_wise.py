@@ -1,10 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Rank files of Megatron-Core's layer-wise optimizer (`dist_muon`): each data-parallel rank has the
 states of whole parameters in a `layer_wise_optimizer_N.pt` of its own."""
+import re
 import shutil
 
 import pytest
 import torch
+
+from test_precision_aware import rewritten
 
 # Family, layer spec, processes, sizes.
 CASES = {
@@ -46,6 +49,18 @@ def test_weights_of_float32_are_the_master_weights(shardwright, ranks, tmp_path)
     check = save(ranks, tmp_path, "dp2", has_masters=False)
     shardwright("convert", tmp_path / "in", tmp_path / "out", *KEEP)
     check()
+    # What Megatron itself saves of such a run has none beside the weights, and they are the same checkpoint.
+    masters = re.compile(r"optimizer\.state\.(fp32_)?param\.")
+
+    def drop(state):
+        for name in [name for name in state if masters.match(name)]:
+            del state[name]
+
+    rewritten(tmp_path / "out", tmp_path / "bare", drop)
+    assert "EQUAL" in shardwright("diff", tmp_path / "in", tmp_path / "bare").stdout
+    assert "EQUAL" in shardwright("diff", tmp_path / "bare", tmp_path / "in").stdout
+    done = shardwright("diff", tmp_path / "out", tmp_path / "bare", expect=1)
+    assert "missing right" in done.stdout, "those are tensors of their own"
 
 
 def test_other_layouts_come_back(shardwright, ranks, tmp_path):

@@ -79,6 +79,14 @@ def test_remainders_become_master_weights(shardwright, dist, tmp_path, form):
         made = checkpoints.load_dcp(tmp_path / "back")
         checkpoints.assert_same({name: made[name] for name in truth}, truth)
         shutil.rmtree(tmp_path / "back")
+    # However they are stored, they are the same numbers, and others are others.
+    assert "EQUAL" in shardwright("diff", source, tmp_path / "torch_dist").stdout
+    shardwright("hash", source, "--manifest", tmp_path / "manifest")
+    shardwright("verify", tmp_path / "torch_dist", "--against", tmp_path / "manifest")
+    name = MASTER + "decoder.final_layernorm.weight"
+    rewritten(tmp_path / "torch_dist", tmp_path / "other", lambda state: state[name].view(torch.int32)[3].add_(1))
+    done = shardwright("diff", source, tmp_path / "other", expect=1)
+    assert "differing elements 1" in done.stdout and name in done.stdout
     # A target that keeps the source's names keeps what it holds.
     shardwright("convert", source, tmp_path / "dcp", "--to", "dcp")
     kept = checkpoints.load_dcp(tmp_path / "dcp")

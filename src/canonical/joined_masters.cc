@@ -1,37 +1,31 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "convert/joined_masters.h"
+#include "canonical/joined_masters.h"
 
 #include <string_view>
 #include <unordered_map>
 #include <vector>
 
 #include "base/fail.h"
+#include "compare/master_form.h"
 #include "compare/master_weights.h"
-#include "convert/conversion_source.h"
-#include "convert/more_sources.h"
 
 namespace shardwright {
 namespace {
 
 class Joining {
  public:
-  explicit Joining(Drafting& drafting) : drafting_(drafting) {}
+  explicit Joining(const MasterHalves& halves) : halves_(halves) {}
 
-  Status run() {
+  Result<bool> run() {
     SW_TRY(find_remainders());
-    if (weight_of_.empty()) return {};
-    for (DraftTensor& draft : drafting_.parts.tensors) SW_TRY(join(draft));
-    drafting_.tell(
-        "master weights are stored as what the weights lack of them "
-        "(--use-precision-aware-optimizer); they are written as the float32 numbers that both "
-        "make, which a run without that flag loads");
-    return {};
+    if (weight_of_.empty()) return false;
+    for (DraftTensor& draft : halves_.tensors) SW_TRY(join(draft));
+    return true;
   }
 
  private:
   Status find_remainders() {
-    if (drafting_.master_form != MasterForm::kRemainders) return {};
-    const std::vector<StoredTensor>& tensors = drafting_.catalog.tensors;
+    const std::vector<StoredTensor>& tensors = halves_.catalog.tensors;
     std::unordered_map<std::string_view, std::uint32_t> weights;
     for (std::uint32_t i = 0; i < tensors.size(); ++i) weights.emplace(tensors[i].desc.name, i);
     for (std::uint32_t i = 0; i < tensors.size(); ++i) {
@@ -79,24 +73,20 @@ class Joining {
   std::uint32_t upper_half(std::uint32_t remainder, std::uint32_t weight) {
     const auto known = upper_of_.find(remainder);
     if (known != upper_of_.end()) return known->second;
-    const std::uint32_t upper = repeat_source(drafting_, weight);
-    std::vector<WeightedSource>& weighted = drafting_.result.plan.weighted;
-    weighted.push_back({upper, 1.0F, 0, 0.0});
-    weighted.push_back({remainder, 1.0F, 1, 0.0, true});
+    const std::uint32_t upper = halves_.repeat(weight);
+    halves_.weighted.push_back({upper, 1.0F, 0, 0.0});
+    halves_.weighted.push_back({remainder, 1.0F, 1, 0.0, true});
     upper_of_.emplace(remainder, upper);
     return upper;
   }
 
-  Drafting& drafting_;
+  const MasterHalves& halves_;
   std::unordered_map<std::uint32_t, std::uint32_t> weight_of_;  // of remainders
   std::unordered_map<std::uint32_t, std::uint32_t> upper_of_;   // likewise
 };
 
 }  // namespace
 
-Status join_masters(Drafting& drafting) {
-  if (keeps_names(drafting.request())) return {};
-  return Joining(drafting).run();
-}
+Result<bool> join_masters(const MasterHalves& halves) { return Joining(halves).run(); }
 
 }  // namespace shardwright
