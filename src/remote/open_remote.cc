@@ -94,15 +94,15 @@ void stop_requests_by(const std::atomic<bool>* cancelled) {
   if (shared.client != nullptr) shared.client->obey(cancelled);
 }
 
-Result<std::unique_ptr<Directory>> reach_directory(const std::string& given) {
-  const std::string path = with_lower_scheme(given);
-  auto store = reach_store(path);
+Result<std::unique_ptr<Directory>> reach_directory(const std::string& path) {
+  const std::string plain = with_lower_scheme(path);
+  auto store = reach_store(plain);
   if (!store) {
     Error error = std::move(store).error();
     // Without libcurl it is as in a build without this part.
-    if (error.code == Code::kNotFound && !error.message.starts_with(printable(path))) {
-      error = std::move(error).within(printable(path));
-      error.message += remote_hint(path);
+    if (error.code == Code::kNotFound && !error.message.starts_with(printable(plain))) {
+      error = std::move(error).within(printable(plain));
+      error.message += remote_hint(plain);
     }
     return std::unexpected(std::move(error));
   }
