@@ -35,6 +35,7 @@
 #include "model/vocabulary_rows.h"
 #include "state/common_state.h"
 #include "state/recorded_run.h"
+#include "state/run_split.h"
 
 namespace shardwright {
 namespace {
@@ -278,7 +279,7 @@ Status add_layout_arguments(const ParallelConfig& parallel, const Arguments& mod
                             TargetParts& parts) {
   ArgumentEdits& edits = parts.layout;
   const std::vector<TensorDesc> descs = descs_of(parts.tensors);
-  parts.splits = kept_stages(model, parallel, main_layers(descs));
+  parts.splits = kept_stages(model, parallel, descs);
   const Placement placement = SW_TRY(Placement::make(descs, parallel, parts.splits));
   if (parallel.pipeline > 1 && placement.layers() == 0) {
     return fail(Code::kNotDivisible,
@@ -363,8 +364,8 @@ Status add_state_from_megatron(const ConvertRequest& request, const Checkpoint& 
       traits_of(request.format).holds_state_dicts && request.parallel.pipeline > 1;
   if (has_stages && !parts.splits && !said_before.empty()) {
     notes.push_back(translated(
-        "the run shared its layers out as {} say; with these sizes stages have other layers, as "
-        "the arguments of the output say: whoever loads it leaves those of the run out",
+        "the run shared its layers out by arguments of its own ({}); with these sizes stages have "
+        "other layers, as the arguments of the output say: whoever loads it leaves the run's out",
         said_before));
   }
   std::ranges::copy(parts.layout, std::back_inserter(edits.arguments));

@@ -36,8 +36,7 @@ struct TargetParts {
   std::string common_state;
   std::string tracker;
   Arguments arguments;  ///< of the model, where they are known
-  /// Which pipeline stage has which layers, where that is not as PipelineSplit::make shares them
-  /// out.
+  /// Which pipeline stage has which layers, where the run's own stages are kept.
   std::optional<StackSplits> splits;
   /// Sizes of a Megatron target, by the names of Megatron's arguments.
   std::vector<std::pair<std::string, ArgValue>> layout;

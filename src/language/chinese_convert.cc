@@ -36,11 +36,12 @@ std::span<const Sentence> chinese_of_convert() {
       {"convert with --to hf or --to safetensors, which carry no state",
        "请用 --to hf 或 --to safetensors 转换，它们不带状态"},
       {"entry {}", "条目 {}"},
-      {"the run shared its layers out as {} say; with these sizes stages have other layers, as the "
-       "arguments of the output "
-       "say: whoever loads it leaves those of the run out",
-       "该训练按 {} "
-       "分配各层；用这些大小时各阶段的层不同，以输出中的参数为准：加载时请去掉训练原来的这些参数"},
+      {"the run shared its layers out by arguments of its own ({}); with these sizes stages have "
+       "other layers, as the "
+       "arguments of the output say: whoever loads it leaves the run's out",
+       "该训练按自己的参数（{}"
+       "）分配各层；用这些大小时各阶段的层不同，以输出中的参数为准：加载时请去掉训练原来的这些参"
+       "数"},
       {"leave it out with --exclude '{}'", "请用 --exclude '{}' 不写出它"},
       {"remove the file from the source", "请从源中删除该文件"},
       {"the common state", "公共状态"},

@@ -87,7 +87,7 @@ struct CopyRule {
   bool emitted_by_default = false;
   std::optional<Condition> condition;
   std::string inner;  ///< a second loop variable of the names, inside that of `hf`; empty: none
-  std::optional<NameTemplate> beside = std::nullopt;  ///< an export writes it where this is written
+  std::optional<NameTemplate> beside = std::nullopt;  ///< written only where this is
 };
 
 /// Sizes of models that config.json only names (`openai/clip-vit-large-patch14-336`): by the last

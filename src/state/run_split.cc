@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "state/run_split.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <numeric>
 #include <optional>
@@ -19,6 +21,10 @@ namespace {
 
 constexpr std::string_view kLayout = "pipeline_model_parallel_layout";
 constexpr std::string_view kPattern = "hybrid_layer_pattern";
+constexpr std::string_view kFirst = "decoder_first_pipeline_num_layers";
+constexpr std::string_view kLast = "decoder_last_pipeline_num_layers";
+constexpr std::string_view kWithEmbedding = "account_for_embedding_in_pipeline_split";
+constexpr std::string_view kWithLoss = "account_for_loss_in_pipeline_split";
 constexpr std::size_t kMostLayoutBytes = 1 << 16;  // expanded
 
 using Counts = std::vector<std::int64_t>;
@@ -165,15 +171,14 @@ Result<Counts> counts_of_run(const Arguments& arguments, std::int64_t layers,
   if (text != nullptr && tells_stages(*text)) return counts_of_pattern(*pattern, chunks);
   if (chunks == 1) return Counts{layers};  // whatever is said of stages
   if (const auto* layout = find_set(arguments, kLayout)) return counts_of_layout(*layout, chunks);
-  const auto first = SW_TRY(number_said(arguments, "decoder_first_pipeline_num_layers", layers));
-  const auto last = SW_TRY(number_said(arguments, "decoder_last_pipeline_num_layers", layers));
+  const auto first = SW_TRY(number_said(arguments, kFirst, layers));
+  const auto last = SW_TRY(number_said(arguments, kLast, layers));
   if (first || last) return counts_of_ends(layers, config, first, last);
   const auto is_set = [&](std::string_view name) {
     const ArgValue* const value = find_set(arguments, name);
     return value != nullptr && *value == ArgValue{true};
   };
-  return counts_of_even(layers, chunks, is_set("account_for_embedding_in_pipeline_split"),
-                        is_set("account_for_loss_in_pipeline_split"));
+  return counts_of_even(layers, chunks, is_set(kWithEmbedding), is_set(kWithLoss));
 }
 
 }  // namespace
@@ -207,6 +212,19 @@ std::optional<std::int64_t> prediction_chunk_of_run(const Arguments& arguments,
   const std::size_t place = whole ? whole->find('m') : std::string::npos;
   if (place == std::string::npos) return std::nullopt;
   return std::count(whole->begin(), whole->begin() + static_cast<std::ptrdiff_t>(place), '|');
+}
+
+std::string said_of_stages(const Arguments& arguments) {
+  std::string said;
+  for (const std::string_view name :
+       {kLayout, kFirst, kLast, kWithEmbedding, kWithLoss, kPattern}) {
+    const ArgValue* const value = find_set(arguments, name);
+    if (value == nullptr || *value == ArgValue{false}) continue;
+    const auto* const pattern = name == kPattern ? std::get_if<std::string>(value) : nullptr;
+    if (name == kPattern && (pattern == nullptr || !tells_stages(*pattern))) continue;
+    said += fmt::format("{}{} {}", said.empty() ? "" : ", ", name, to_string(*value));
+  }
+  return said;
 }
 
 }  // namespace shardwright

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 
 #include "layout/pipeline_split.h"
 #include "shardwright/checkpoint.h"
@@ -23,5 +24,9 @@ namespace shardwright {
 /// says so. REQUIRES: split_of_run() accepts the arguments.
 [[nodiscard]] std::optional<std::int64_t> prediction_chunk_of_run(const Arguments& arguments,
                                                                   const ParallelConfig& config);
+
+/// What the arguments say of stages but how many there are, as `NAME VALUE, ...`; empty where they
+/// share the layers out evenly.
+[[nodiscard]] std::string said_of_stages(const Arguments& arguments);
 
 }  // namespace shardwright

@@ -3,6 +3,7 @@
 import re
 
 import pytest
+import torch
 
 import checkpoints
 from newer_cases import APART, BUCKETS, CASES, FROZEN, LOADS, PLAIN, PLAIN_LOADS, RANK_FILES, STAGE_LOADS, STAGES
@@ -69,6 +70,12 @@ def test_uneven_stages_are_kept_for_those_who_go_on(shardwright, newer_ranks, tm
         shardwright("convert", tmp_path / name, tmp_path / "again" / name, "--to", "torch_dist", *flags)
         assert_true(checkpoints.load_dcp(tmp_path / "again" / name))
     newer_ranks("newer_jobs", "load", 2, root=tmp_path, loads=STAGE_LOADS)
+    # A layout is none of a model that lost the layers which it gives a stage.
+    flags = ("--to", "legacy", "--pp", 2, "--vpp", 2, "--mtp", "drop")
+    done = shardwright("convert", tmp_path / "saved" / "predicting", tmp_path / "without", *flags)
+    assert "stages have other layers" in done.stdout + done.stderr
+    (file, *_) = (tmp_path / "without").rglob("model_optim_rng.pt")
+    assert torch.load(file, weights_only=False)["args"].pipeline_model_parallel_layout is None
     for name in ("first", "counted", "bars"):
         done = shardwright(
             "convert", tmp_path / "saved" / name, tmp_path / "other" / name, "--to", "legacy", "--pp", 3
