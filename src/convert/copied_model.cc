@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
 #include "base/fail.h"
 #include "base/text.h"
 #include "canonical/dequantise.h"
@@ -25,7 +27,20 @@ Result<ModelTensors> tensors_of(const Checkpoint& source, std::string_view confi
   return model_tensors(catalog, config, source.files.get());
 }
 
+// Such integers are codes: what they stand for is in tensors beside them.
+bool has_integer_weights(const Catalog& catalog) {
+  return std::ranges::any_of(catalog.tensors, [](const StoredTensor& tensor) {
+    return is_integer(tensor.desc.dtype) && tensor.desc.name.ends_with(".weight");
+  });
+}
+
 Status refuse(const Error& error, Drafting& drafting) {
+  if (drafting.request().dtype && has_integer_weights(drafting.source().catalog)) {
+    return fail(error.code,
+                "{}; --dtype would cast the scales that such integers need: leave it out, or give "
+                "a config.json that names the quantisation",
+                error.message);
+  }
   if (!is_loss(error.code)) {
     drafting.tell(translated("the model's tensors are not held against a family: ") +
                   error.message);

@@ -139,6 +139,26 @@ TEST(CopiedModel, OfAnotherDtypeThanItsConfigIsTold) {
   EXPECT_THAT(told_by(*cast), Not(told));
 }
 
+// As bitsandbytes stores them, its config.json lost: what the integers stand for is in the scales.
+TEST(CopiedModel, OfIntegersIsCopiedButNotCast) {
+  const TemporaryFolder folder;
+  const std::string source = put_edited(folder, "nf4", [](std::vector<TensorDesc>& tensors) {
+    for (TensorDesc& tensor : tensors) {
+      if (tensor.name.find("_proj") != std::string::npos) tensor.dtype = DType::kU8;
+    }
+    tensors.push_back({std::string(kTensor) + ".absmax", DType::kF32, {4}});
+  });
+  const auto done = convert_now(copy_of(source, folder / "out"));
+  ASSERT_TRUE(done) << done.error().text();
+  EXPECT_THAT(told_by(*done), HasSubstr("found dtype uint8"));
+  ConvertRequest request = copy_of(source, folder / "cast");
+  request.dtype = DType::kBF16;
+  const auto refused = convert_now(request);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, Code::kDtypeUnsupported);
+  EXPECT_THAT(refused.error().message, HasSubstr("; --dtype would cast the scales"));
+}
+
 TEST(CopiedModel, OfAnUnknownFamilyIsCopied) {
   const TemporaryFolder folder;
   put_model(folder / "source", R"({"architectures": ["NewForCausalLM"], "model_type": "new"})",

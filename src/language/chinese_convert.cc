@@ -126,6 +126,9 @@ std::span<const Sentence> chinese_of_convert() {
       {"optimizer states in flat buffers get the names of their tensors",
        "平铺缓冲区中的优化器状态改用各自张量的名字"},
       {"{}; --accept-loss copies what is there", "{}；--accept-loss 复制现有的部分"},
+      {"{}; --dtype would cast the scales that such integers need: leave it out, or give a "
+       "config.json that names the quantisation",
+       "{}；--dtype 会转换这些整数所需的缩放因子：请去掉它，或给出说明量化方式的 config.json"},
       {"; --dtype casts the tensors", "；--dtype 可转换这些张量"},
       {"family {} has no rule for what is copied as it is: {}",
        "模型族 {} 对以下张量没有规则，按原样复制：{}"},
