@@ -11,6 +11,8 @@ struct VersionedNames {
   std::optional<bool> has_mtp_model_layer;  ///< since 0.17, `transformer_layer` before
   /// `conv1d_weight` since 0.19, `conv1d.weight` before.
   std::optional<bool> has_plain_convolution;
+  /// Norms are parameters of the linears that follow them, as Transformer Engine's modules have it.
+  bool has_fused_norms = false;
 };
 
 }  // namespace shardwright

@@ -391,7 +391,8 @@ Status add_state_from_megatron(const ConvertRequest& request, const Checkpoint& 
 
   carry_objects(request, source, selected, parts, notes);
   ModuleSpec spec = request.spec;
-  if (spec == ModuleSpec::kKeep && uses_transformer_engine(source.arguments, selected)) {
+  if (spec == ModuleSpec::kKeep &&
+      uses_transformer_engine(source.arguments, source.versioned_names, selected)) {
     spec = ModuleSpec::kTransformerEngine;
   }
   if (spec != ModuleSpec::kKeep) {

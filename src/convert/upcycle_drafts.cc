@@ -162,7 +162,9 @@ class Upcycler {
   [[nodiscard]] bool has_own_norm() const {
     const ModuleSpec spec = drafting_.request().spec;
     if (spec != ModuleSpec::kKeep) return spec == ModuleSpec::kTransformerEngine;
-    return drafting_.is_from_hf() || uses_transformer_engine(arguments_, drafting_.catalog);
+    return drafting_.is_from_hf() ||
+           uses_transformer_engine(arguments_, drafting_.source().versioned_names,
+                                   drafting_.catalog);
   }
 
   Status share_out(ExpertCut cut, bool is_scaled, const std::string& module, std::string_view part,

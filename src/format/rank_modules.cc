@@ -32,12 +32,14 @@ bool is_of_training_run(const Arguments& arguments) {
   return arguments.contains("micro_batch_size");
 }
 
-bool uses_transformer_engine(const Arguments& arguments, const Catalog& catalog) {
+bool uses_transformer_engine(const Arguments& arguments, const VersionedNames& names,
+                             const Catalog& catalog) {
   const auto found = arguments.find("transformer_impl");
   if (found != arguments.end()) {
     const std::string* impl = std::get_if<std::string>(&found->second);
     return impl != nullptr && *impl == "transformer_engine";
   }
+  if (names.has_fused_norms) return true;
   // A mixer whose input projection has a norm of its own is made of fused modules.
   const bool has_fused_mixer = std::ranges::any_of(catalog.tensors, [](const StoredTensor& tensor) {
     return tensor.desc.name.ends_with(".in_proj.layer_norm_weight");

@@ -20,8 +20,10 @@ namespace shardwright {
 /// config.
 [[nodiscard]] bool is_of_training_run(const Arguments& arguments);
 
-/// Whether a Megatron checkpoint's modules are Transformer Engine's: as the arguments say; without
-/// them, only Transformer Engine gives the final norm a state.
-[[nodiscard]] bool uses_transformer_engine(const Arguments& arguments, const Catalog& catalog);
+/// Whether a Megatron checkpoint's modules are Transformer Engine's: as the arguments say; where
+/// they say nothing, only Transformer Engine fuses norms into linears and gives the final norm a
+/// state.
+[[nodiscard]] bool uses_transformer_engine(const Arguments& arguments, const VersionedNames& names,
+                                           const Catalog& catalog);
 
 }  // namespace shardwright

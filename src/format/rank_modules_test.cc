@@ -43,5 +43,18 @@ TEST(RankModules, AreCalledAsInFilesOfRanks) {
   EXPECT_TRUE(newer.plain_convolution);
 }
 
+TEST(RankModules, AreWhoseTheNormsShowWhereNoArgumentSays) {
+  const auto is_engine = [](const Arguments& arguments, const char* stored) {
+    VersionedNames names;
+    note_version(stored, names);
+    return uses_transformer_engine(arguments, names, {});
+  };
+  constexpr const char* kFused = "decoder.layers.0.self_attention.linear_qkv.layer_norm_weight";
+  EXPECT_TRUE(is_engine({}, kFused));
+  EXPECT_TRUE(is_engine({}, "decoder.layers.0.mlp.linear_fc1.layer_norm_weight"));
+  EXPECT_FALSE(is_engine({}, "decoder.layers.0.input_layernorm.weight"));
+  EXPECT_FALSE(is_engine({{"transformer_impl", std::string("local")}}, kFused));
+}
+
 }  // namespace
 }  // namespace shardwright

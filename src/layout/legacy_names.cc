@@ -75,6 +75,9 @@ void note_version(std::string_view legacy, VersionedNames& names) {
     if (has(kMtpLayer.legacy)) names.has_mtp_model_layer = true;
     if (has(kMtpLayer.canonical)) names.has_mtp_model_layer = false;
   }
+  for (const LegacySpelling& norm : kPlainNorms) {
+    if (has(norm.canonical)) names.has_fused_norms = true;
+  }
   if (has(kConvolution[0].legacy)) names.has_plain_convolution = true;
   if (has(kConvolution[0].canonical)) names.has_plain_convolution = false;
 }

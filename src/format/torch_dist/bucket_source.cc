@@ -215,9 +215,10 @@ class Unbucketing {
     SW_TRY(read_split());
     const Placement placement = SW_TRY(Placement::make(descs_, tensor_sizes()));
     for (const TensorDesc& desc : descs_) SW_TRY(placement.place(desc));  // all of them divide
-    modules_ = rank_modules(descs_, source_.arguments,
-                            !uses_transformer_engine(source_.arguments, catalog_),
-                            source_.versioned_names);
+    modules_ =
+        rank_modules(descs_, source_.arguments,
+                     !uses_transformer_engine(source_.arguments, source_.versioned_names, catalog_),
+                     source_.versioned_names);
     return {};
   }
 
