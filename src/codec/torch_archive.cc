@@ -33,6 +33,9 @@ struct Signature {
 constexpr std::string_view kLegacyMagic = "\x8a\x0a\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19"sv;
 constexpr std::size_t kLegacyMagicWithin = 32;
 
+// What no format begins with: the file is damaged.
+constexpr std::string_view kUnknownBytes = "unknown bytes";
+
 // What is often found where a torch file is expected.
 constexpr std::array<Signature, 9> kSignatures = {{
     {257, "ustar"sv, "a tar archive, the format of torch before 0.1.10"},
@@ -56,9 +59,9 @@ Status check_is_zip(const ReadableFile& file, ByteRange window) {
   SW_TRY(read_into(file, window.offset, head));
   const auto found = identify_no_zip(head);
   if (!found) return {};
-  SW_TRY(refuse_stand_in(Code::kUnsupportedFormat, file.name(), head, "a torch.save archive",
+  SW_TRY(refuse_stand_in(Code::kTorchArchive, file.name(), head, "a torch.save archive",
                          Contents::kBinary));
-  return fail(Code::kUnsupportedFormat,
+  return fail(*found == kUnknownBytes ? Code::kTorchArchive : Code::kUnsupportedFormat,
               "{}@{}: found {}, expected a torch.save archive; load and save it with torch 1.6 or "
               "later",
               file.name(), window.offset, *found);
@@ -79,7 +82,7 @@ std::optional<std::string> identify_no_zip(std::string_view head) {
         head.substr(0, kLegacyMagicWithin).find(kLegacyMagic) != std::string_view::npos;
     return legacy ? "a torch file in the format of before torch 1.6" : "a bare pickle";
   }
-  return "unknown bytes";
+  return std::string(kUnknownBytes);
 }
 
 Result<TorchArchive> TorchArchive::open(const ReadableFile& file, ByteRange window,

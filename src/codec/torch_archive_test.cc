@@ -76,12 +76,16 @@ TEST(TorchArchive, NamesWhatIsNoTorchArchive) {
         Case{std::string(257, '\x01') + "ustar", "a tar archive"}, Case{"\x1f\x8b rest", "gzip"},
         Case{"PYTORCH1\x01...", "preview"},
         Case{std::string(8, '\x01') + "{\"a\":1}", "safetensors"},
-        Case{"\x80\x04K\x01.", "a bare pickle"}, Case{"\x01\x02", "unknown bytes"}}) {
+        Case{"\x80\x04K\x01.", "a bare pickle"}}) {
     const Error error = open_error(bytes);
     EXPECT_EQ(error.code, Code::kUnsupportedFormat) << what;
     EXPECT_THAT(error.message, HasSubstr(what));
     EXPECT_THAT(error.message, HasSubstr("file.pt@0: found "));
   }
+  const Error damaged = open_error("\x01\x02");
+  EXPECT_EQ(damaged.code, Code::kTorchArchive);
+  EXPECT_THAT(damaged.message, HasSubstr("file.pt@0: found unknown bytes"));
+  EXPECT_EQ(open_error("").code, Code::kTorchArchive);
   const Error script = open_error(golden_archive("2.13.0/30_torchscript.pt"));
   EXPECT_EQ(script.code, Code::kUnsupportedFormat);
   EXPECT_THAT(script.message, HasSubstr("TorchScript"));

@@ -6,11 +6,13 @@
 
 #include "base/fail.h"
 #include "base/text.h"
+#include "dcp/torch_dist_layout.h"
 #include "diagnose/diagnose_catalog.h"
 #include "diagnose/diagnose_legacy.h"
 #include "diagnose/diagnose_pickles.h"
 #include "diagnose/diagnose_replicas.h"
 #include "diagnose/diagnose_sizes.h"
+#include "format/dcp/recognise_dcp.h"
 #include "format/iteration_folder.h"
 #include "format/legacy/rank_sample.h"
 #include "format/legacy/source.h"
@@ -79,6 +81,26 @@ bool is_of_run(const Detection& detection, const Diagnosis& diagnosis) {
   const SourceTraits traits = detection.candidates.front().format->traits();
   return traits.needs_common_state ||
          (traits.is_of_ranks && diagnosis.format == legacy_source().name());
+}
+
+// The files beside the data that tell Megatron what they are.
+Status add_missing_files(const Directory& directory, const Detection& detection,
+                         Diagnosis& diagnosis) {
+  if (detection.candidates.empty()) return {};
+  const Candidate& candidate = detection.candidates.front();
+  const SourceTraits traits = candidate.format->traits();
+  if (!traits.has_chunk_list && !traits.is_of_ranks) return {};
+  if (candidate.steps.size() == 1) {
+    const std::string& folder = candidate.steps.front();
+    if (lacks_tracker(SW_TRY(Folder::open(directory, "")), folder)) {
+      add_finding(diagnosis, "L47", {{"folder", folder}, {"word", word_of_iteration(folder)}});
+    }
+  }
+  if (lacks_metadata_json(SW_TRY(Folder::open(directory, candidate.folder)))) {
+    add_finding(diagnosis, "L48", {{"marker", torch_dist_marker()}});
+    diagnosis.complete = false;
+  }
+  return {};
 }
 
 void add_way(const Detection& detection, const Survey& survey, const DiagnoseRequest& request,
@@ -181,6 +203,7 @@ Result<Diagnosis> diagnose_as(const Directory& directory, const DiagnoseRequest&
   }
   add_others(detection, root, diagnosis);
   add_way(detection, survey, request, diagnosis);
+  SW_TRY(add_missing_files(directory, detection, diagnosis));
   std::ranges::stable_sort(diagnosis.findings, {}, &Finding::code);
   return diagnosis;
 }

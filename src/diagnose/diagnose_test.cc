@@ -393,6 +393,31 @@ TEST(Diagnose, ATrackerThatPointsNowhereIsAFinding) {
   EXPECT_EQ(diagnosis.path, "ckpt/iter_0000001");
 }
 
+TEST(Diagnose, WhatMegatronLooksForFirstIsMissing) {
+  const TemporaryFolder place;
+  ConvertRequest request;
+  request.input = golden_path("hf/llama3/hf");
+  request.output = place / "run";
+  request.format = "torch_dist";
+  ASSERT_TRUE(convert_now(request));
+  EXPECT_THAT(codes(diagnosed(place / "run")), ElementsAre());
+  std::filesystem::remove(place / "run/latest_checkpointed_iteration.txt");
+  const Diagnosis untracked = diagnosed(place / "run");
+  ASSERT_THAT(codes(untracked), ElementsAre("L47"));
+  EXPECT_THAT(untracked.findings[0].message.english, HasSubstr("iter_0000000 is there, but no"));
+  EXPECT_THAT(untracked.findings[0].message.english, HasSubstr("write '0' into"));
+  EXPECT_THAT(codes(diagnosed(place / "run/iter_0000000")), ElementsAre("L15"));
+  place.put("run/latest_train_state.pt", "Megatron-Bridge's own");
+  EXPECT_THAT(codes(diagnosed(place / "run")), ElementsAre());
+
+  std::filesystem::remove(place / "run/iter_0000000/metadata.json");
+  const Diagnosis bare = diagnosed(place / "run");
+  EXPECT_EQ(bare.format, "torch_dist");
+  EXPECT_EQ(bare.complete, false);
+  ASSERT_THAT(codes(bare), ElementsAre("L48"));
+  EXPECT_THAT(bare.findings[0].message.english, HasSubstr(R"({"sharded_backend": "torch_dist",)"));
+}
+
 TEST(Diagnose, ARootThatIsCalledReleaseIsNoIteration) {
   MemoryDirectory directory;
   put_ranks(directory, kDense,
@@ -400,6 +425,7 @@ TEST(Diagnose, ARootThatIsCalledReleaseIsNoIteration) {
              {"iter_0000001/mp_rank_00_001", "mp_rank_00_001"},
              {"iter_0000001/mp_rank_01_000", "mp_rank_01_000"},
              {"iter_0000001/mp_rank_01_001", "mp_rank_01_001"}});
+  directory.put("latest_checkpointed_iteration.txt", "1");
   EXPECT_THAT(codes(diagnosed(directory, {"runs/release"}).value()), ElementsAre("L12"));
 }
 
@@ -545,7 +571,7 @@ TEST(FindingPage, UnknownCodesGetAHint) {
   EXPECT_THAT(code_page("SW0308x", Language::kEnglish).error().message,
               HasSubstr("did you mean SW0308?"));
   EXPECT_THAT(code_page("what", Language::kEnglish).error().message,
-              HasSubstr("expected L01 to L46 or SW0101 to SW0999"));
+              HasSubstr("expected L01 to L48 or SW0101 to SW0999"));
   EXPECT_EQ(*code_page("l07", Language::kEnglish), *code_page("L07", Language::kEnglish));
 }
 

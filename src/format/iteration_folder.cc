@@ -21,6 +21,12 @@ std::string iteration_folder(std::string_view word) {
   return number ? fmt::format("iter_{:07}", *number) : std::string();
 }
 
+std::string word_of_iteration(std::string_view folder) {
+  if (folder == "release") return std::string(folder);
+  const auto number = number_after(folder, "iter_");
+  return number ? std::to_string(*number) : std::string();
+}
+
 std::optional<std::int64_t> number_after(std::string_view name, std::string_view prefix) {
   if (!name.starts_with(prefix)) return std::nullopt;
   name.remove_prefix(prefix.size());

@@ -22,6 +22,9 @@ inline constexpr std::uint64_t kMostTrackerBytes = std::uint64_t{1} << 20;
 /// anything else.
 [[nodiscard]] std::string iteration_folder(std::string_view word);
 
+/// The reverse: what a tracker says that names this folder; empty for folders of other names.
+[[nodiscard]] std::string word_of_iteration(std::string_view folder);
+
 /// The number behind a prefix that ends the name: 10 of `iter_0000010` for `iter_`.
 [[nodiscard]] std::optional<std::int64_t> number_after(std::string_view name,
                                                        std::string_view prefix);

@@ -39,6 +39,11 @@ Result<std::optional<Tracker>> read_tracker(const Folder& folder) {
   return tracker;
 }
 
+bool lacks_tracker(const Folder& run, std::string_view iteration) {
+  return !word_of_iteration(iteration).empty() && run.folder(iteration) != nullptr &&
+         !run.has_file(kTrackerName) && !run.has_file("latest_train_state.pt");
+}
+
 Result<std::optional<Tracker>> read_deepspeed_tracker(const Folder& folder) {
   std::optional<Tracker> broken;
   for (const std::string_view file : {"latest", "latest_universal"}) {

@@ -3,6 +3,7 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "format/folder.h"
 
@@ -20,6 +21,11 @@ struct Tracker {
 /// The tracker of a run's folder, if it has one. Errors: those of reading; of a folder that it
 /// names and that can't be read.
 [[nodiscard]] Result<std::optional<Tracker>> read_tracker(const Folder& folder);
+
+/// Whether a run's folder holds an iteration of this name, but nothing that says so: Megatron finds
+/// no checkpoint in such a folder, and begins with random weights. Megatron-Bridge keeps a note of
+/// its own.
+[[nodiscard]] bool lacks_tracker(const Folder& run, std::string_view iteration);
 
 /// DeepSpeed's `latest` and `latest_universal`, the first that names a folder that is there; where
 /// none does, the first that names a save under DeepSpeed's own name for it. Errors: those of

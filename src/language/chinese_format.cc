@@ -177,6 +177,8 @@ std::span<const Sentence> chinese_of_format() {
        "{} 个不透明条目不写出：safetensors 只能存放张量"},
       {"--shards {}: {} tensors would have more than {} chunks",
        "--shards {}: {} 个张量会有超过 {} 个 chunk"},
+      {"common.pt beside {} shows Megatron-Core's {}, but metadata.json is missing",
+       "common.pt 与 {} 并存，说明是 Megatron-Core 的 {}，但缺少 metadata.json"},
       {"{} lists the stored chunks", "{} 列出所存的 chunk"},
       {"{} lists what one rank stored", "{} 列出一个 rank 所存的内容"},
       {"no backend", "没有 backend"},

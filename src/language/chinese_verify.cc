@@ -94,6 +94,14 @@ std::span<const Sentence> chinese_of_verify() {
       {"{}: found iteration {} in its state, expected {} as the folder's name says; the folder "
        "was renamed, or its files are of another save",
        "{}: 它的状态中迭代为 {}，按文件夹的名字应为 {}；文件夹被改名，或其文件属于另一次保存"},
+      {"{}/{} is missing: Megatron finds no checkpoint there and starts from random weights; if "
+       "the save of {} was finished, write '{}' into it",
+       "缺少 {}/{}：Megatron 在那里找不到 checkpoint，会从随机权重开始；如果 {} "
+       "的保存已完成，请在其中写入 '{}'"},
+      {"metadata.json is missing: Megatron-Core takes no folder without it for a distributed "
+       "checkpoint; copy it too, or write {} into it",
+       "缺少 metadata.json：没有它，Megatron-Core 不会把目录当作分布式 "
+       "checkpoint；请一并复制，或在其中写入 {}"},
       {"{}/{}: names {}, which is not there", "{}/{}: 指向 {}，它不存在"},
       {"{}: found {} bytes, expected its entries to end at {}; what is behind them belongs to "
        "nothing",

@@ -27,7 +27,7 @@ constexpr std::array kRules = {
     FindingRule{"L37", kError},   FindingRule{"L38", kError},   FindingRule{"L39", kError},
     FindingRule{"L40", kError},   FindingRule{"L41", kError},   FindingRule{"L42", kError},
     FindingRule{"L43", kError},   FindingRule{"L44", kWarning}, FindingRule{"L45", kWarning},
-    FindingRule{"L46", kInfo},
+    FindingRule{"L46", kInfo},    FindingRule{"L47", kWarning}, FindingRule{"L48", kError},
 };
 
 }  // namespace

@@ -115,6 +115,12 @@ constexpr std::array kChineseTexts = {
     Text{"L46",
          "{count} 个张量的一部分为加载它们的 rank 再存了一份，例如 {name}（Megatron-LM PR 4628 与 "
          "5556，未合并）。原版 Megatron-Core 加载 {tensor}，不会查看这些副本。"},
+    Text{"L47",
+         "{folder} 存在，但旁边没有 latest_checkpointed_iteration.txt：Megatron 找不到 checkpoint，"
+         "会从随机权重开始。如果那次保存已完成，请在该文件中写入 '{word}'。"},
+    Text{"L48",
+         "缺少 metadata.json：没有它，Megatron-Core 不会把目录当作分布式 "
+         "checkpoint。请一并复制，或在其中写入 {marker}。"},
     Text{"adapter.of_run",
          "Megatron 训练的低秩 adapter：shardwright convert --to hf --hf-config BASE 把它们变成 "
          "PEFT 的文件"},

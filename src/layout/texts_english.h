@@ -131,6 +131,13 @@ inline constexpr std::array kEnglishTexts = {
          "{name} "
          "(Megatron-LM PRs 4628 and 5556, not merged). Stock Megatron-Core loads {tensor} and does "
          "not look at them."},
+    Text{"L47",
+         "{folder} is there, but no latest_checkpointed_iteration.txt beside it: Megatron finds no "
+         "checkpoint and starts from random weights. If that save was finished, write '{word}' "
+         "into the file."},
+    Text{"L48",
+         "metadata.json is missing: Megatron-Core takes no folder without it for a distributed "
+         "checkpoint. Copy it too, or write {marker} into it."},
     Text{
         "adapter.of_run",
         "low-rank adapters of a Megatron run: 'shardwright convert --to hf --hf-config BASE' makes "

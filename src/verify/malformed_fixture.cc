@@ -43,7 +43,10 @@ void expect_named(const Malformed& malformed) {
     all += code_name(code) + " " + message + "\n";
     is_named |= code == malformed.code && message.find(malformed.message) != std::string::npos;
   };
-  if (!report) look(report.error().code, report.error().message);
+  if (!report) {
+    look(report.error().code, report.error().message);
+    EXPECT_FALSE(Defects::is_one(report.error())) << "a finding was expected";
+  }
   if (report) {
     for (const VerifyFinding& finding : report->findings) look(finding.code, finding.message);
   }

@@ -45,7 +45,7 @@ std::pair<std::string, std::size_t> payload_of(const Planted& p, const std::stri
 constexpr Malformed kMegatronCases[] = {
     // torch_dist: the metadata
     {"TrainStateThatIsNone", Base::kTorchDist,
-     [](const Planted& p) { p.put(iter("train_state.pt"), "hello"); }, Code::kStateUnreadable,
+     [](const Planted& p) { p.put(iter("train_state.pt"), "hello"); }, Code::kTorchArchive,
      "train_state.pt: this is text, not a torch.save archive"},
     {"Hole", Base::kTorchDist,
      [](const Planted& p) {
@@ -227,6 +227,12 @@ constexpr Malformed kMegatronCases[] = {
     {"TrackerNamesNothing", Base::kTorchDist,
      [](const Planted& p) { p.put("latest_checkpointed_iteration.txt", "7"); },
      Code::kTrackerBroken, "iter_0000007"},
+    {"TrackerIsMissing", Base::kTorchDist,
+     [](const Planted& p) { p.remove("latest_checkpointed_iteration.txt"); }, Code::kTrackerBroken,
+     "if the save of iter_0000000 was finished, write '0' into it"},
+    {"MetadataJsonIsMissing", Base::kTorchDist,
+     [](const Planted& p) { p.remove(iter("metadata.json")); }, Code::kNotFound,
+     "metadata.json is missing"},
     {"RenamedIteration", Base::kTorchDist,
      [](const Planted& p) {
        p.rename("iter_0000000", "iter_0000005");
@@ -236,7 +242,8 @@ constexpr Malformed kMegatronCases[] = {
     {"CommonStateCut", Base::kTorchDist, [](const Planted& p) { p.cut(iter("common.pt"), 30); },
      Code::kZipCorrupt, "common.pt"},
     {"CommonStateIsAnother", Base::kTorchDist,
-     [](const Planted& p) { p.put(iter("common.pt"), "text"); }, Code::kUnsupportedFormat, ""},
+     [](const Planted& p) { p.put(iter("common.pt"), "text"); }, Code::kTorchArchive,
+     "this is text"},
     {"NotACheckpoint", Base::kTorchDist, [](const Planted& p) { p.remove("iter_0000000"); },
      Code::kTrackerBroken, "which is not there"},
     // torch_dist: the model
@@ -304,7 +311,12 @@ constexpr Malformed kMegatronCases[] = {
     {"LegacyFileCut", Base::kLegacy, [](const Planted& p) { p.cut(kRank, 100); }, Code::kZipCorrupt,
      "mp_rank_00_000"},
     {"LegacyFileIsText", Base::kLegacy, [](const Planted& p) { p.put(kRank, "text"); },
-     Code::kUnsupportedFormat, ""},
+     Code::kTorchArchive, "this is text"},
+    {"LegacyFileIsEmpty", Base::kLegacy, [](const Planted& p) { p.put(kRank, ""); },
+     Code::kTorchArchive, "this file is empty"},
+    {"LegacyFileBeginsWithOtherBytes", Base::kLegacy,
+     [](const Planted& p) { p.put(kRank, std::string(64, '\xff')); }, Code::kTorchArchive,
+     "found unknown bytes"},
     {"LegacyIterationRenamed", Base::kLegacy,
      [](const Planted& p) {
        p.rename("iter_0000001", "iter_0000009");

@@ -9,11 +9,14 @@
 #include "base/fail.h"
 #include "base/text.h"
 #include "codec/safetensors_header.h"
+#include "dcp/torch_dist_layout.h"
 #include "dcp/torch_items.h"
+#include "format/dcp/recognise_dcp.h"
 #include "format/fsdp_dtensor/fsdp_state.h"
 #include "format/fsdp_dtensor/source.h"
 #include "format/hf/hf_index.h"
 #include "format/hf/weight_names.h"
+#include "format/iteration_folder.h"
 #include "format/tracker.h"
 #include "format/weight_files.h"
 #include "io/file_window.h"
@@ -58,14 +61,23 @@ void check_iteration(const Checkpoint& checkpoint, VerifyReport& report) {
                          checkpoint.location.path, *saved, *folder));
 }
 
-// `parent` of an iteration's folder, or the run's root itself.
-Status check_tracker(const std::string& root, VerifyReport& report) {
+// The folder that an iteration's lies in. `is_root`: it was given, not the iteration's.
+Status check_tracker(const std::string& root, std::string_view iteration, bool is_root,
+                     VerifyReport& report) {
   const auto directory = open_directory(root);
   if (!directory) return {};
   const Folder run = SW_TRY(Folder::open(**directory, ""));
   const auto tracker = SW_TRY(read_tracker(run));
-  if (!tracker) return {};
   constexpr std::string_view kTracker = "latest_checkpointed_iteration.txt";
+  if (!tracker) {
+    if (!is_root || !lacks_tracker(run, iteration)) return {};
+    add_finding(report, Code::kTrackerBroken, std::string(kTracker),
+                translated("{}/{} is missing: Megatron finds no checkpoint there and starts from "
+                           "random weights; if the save of {} was finished, write '{}' into it",
+                           root, kTracker, iteration, word_of_iteration(iteration)),
+                Severity::kWarning);
+    return {};
+  }
   if (tracker->folder.empty()) {
     add_finding(report, Code::kTrackerBroken, std::string(kTracker),
                 translated("{}/{}: found '{}', expected an iteration or 'release'", root, kTracker,
@@ -105,11 +117,18 @@ Status check_run(const Checkpoint& checkpoint, const std::string& path, VerifyRe
   check_iteration(checkpoint, report);
   const SourceTraits& traits = checkpoint.location.traits;
   if (!traits.has_chunk_list && !traits.is_of_ranks) return {};
+  if (lacks_metadata_json(SW_TRY(Folder::open(*checkpoint.directory, "")))) {
+    add_finding(report, Code::kNotFound, "metadata.json",
+                translated("metadata.json is missing: Megatron-Core takes no folder without it for "
+                           "a distributed checkpoint; copy it too, or write {} into it",
+                           torch_dist_marker()));
+  }
   const std::string& data = checkpoint.location.path;
   const bool is_root = path != data && path != data + "/";
   // Only an iteration's own name says that its parent is a run.
-  if (is_root || checkpoint.location.iteration) return check_tracker(parent_of(data), report);
-  return {};
+  if (!is_root && !checkpoint.location.iteration) return {};
+  const std::string_view iteration = std::string_view(data).substr(data.find_last_of('/') + 1);
+  return check_tracker(parent_of(data), iteration, is_root, report);
 }
 
 Status check_files(const Checkpoint& checkpoint, VerifyReport& report) {

@@ -34,7 +34,9 @@ class Verification {
       : path_(path), options_(options), defects_(Defects::Policy::kCollect) {}
 
   Result<VerifyReport> run() {
-    checkpoint_ = SW_TRY(open_checkpoint(path_, defects_, FormatChoice{options_.proof.as}));
+    auto opened = open_checkpoint(path_, defects_, FormatChoice{options_.proof.as});
+    if (!opened) return of_unopened(opened.error());
+    checkpoint_ = std::move(*opened);
     report_.path = checkpoint_.location.path;
     report_.format = checkpoint_.location.format;
     take_defects();
@@ -66,6 +68,15 @@ class Verification {
   }
 
  private:
+  // That a tracker leads nowhere is what is wrong; of other errors nobody knows whether they are.
+  Result<VerifyReport> of_unopened(const Error& error) {
+    if (error.code != Code::kTrackerBroken) return std::unexpected(error);
+    report_.path = path_;
+    report_.format = "unknown";
+    add_finding(report_, error);
+    return std::move(report_);
+  }
+
   // Whether a file that lists tensors could not be read. That is the defect: that the model lacks
   // them would be a second, false one.
   [[nodiscard]] bool has_unread_tensors() const {

@@ -19,4 +19,9 @@ std::optional<std::string> chunk_list_of(const Folder& folder) {
   return translated("{} lists what one rank stored", rank->name);
 }
 
+bool lacks_metadata_json(const Folder& folder) {
+  return folder.has_file(kDcpMetadata) && folder.has_file("common.pt") &&
+         !folder.has_file("metadata.json");
+}
+
 }  // namespace shardwright

@@ -34,7 +34,7 @@ class DcpSource final : public SourceFormat {
 
   Result<std::optional<Recognition>> recognise(const Folder& folder) const override {
     const std::optional<std::string> list = chunk_list_of(folder);
-    if (!list) return std::optional<Recognition>();
+    if (!list || lacks_metadata_json(folder)) return std::optional<Recognition>();
     const auto backend = SW_TRY(sharded_backend(folder));
     const bool is_another =
         backend && std::ranges::find(kOtherBackends, *backend) != kOtherBackends.end();

@@ -29,6 +29,12 @@ class TorchDistSource final : public SourceFormat {
   std::string_view usual_target() const override { return "hf"; }
 
   Result<std::optional<Recognition>> recognise(const Folder& folder) const override {
+    if (lacks_metadata_json(folder)) {
+      return Recognition{
+          Recognition::Strength::kSure,
+          {translated("common.pt beside {} shows Megatron-Core's {}, but metadata.json is missing",
+                      kDcpMetadata, kTorchDistBackend)}};
+    }
     const auto backend = SW_TRY(sharded_backend(folder));
     if (backend != kTorchDistBackend) return std::optional<Recognition>();
     const std::optional<std::string> list = chunk_list_of(folder);
