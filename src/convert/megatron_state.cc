@@ -385,6 +385,10 @@ Status add_state_from_megatron(const ConvertRequest& request, const Checkpoint& 
   edits.chain.experts_apart =
       has_experts &&
       (request.parallel.expert > 1 || request.parallel.expert_tensor != request.parallel.tensor);
+  edits.chain.experts_have_biases =
+      std::ranges::any_of(parts.tensors, [](const DraftTensor& tensor) {
+        return is_of_routed_experts(tensor.desc.name) && tensor.desc.name.ends_with(".bias");
+      });
   edits.has_chained_names = std::ranges::any_of(parts.tensors, [](const DraftTensor& tensor) {
     return tensor.desc.name.starts_with("chained_");
   });

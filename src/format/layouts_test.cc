@@ -295,6 +295,22 @@ std::vector<std::string> groups_of_state(const std::string& bytes) {
   return found;
 }
 
+// As Megatron makes them: a group for each kind of parameter that is there.
+TEST(CommonState, BiasesOfExpertsHaveAGroup) {
+  const CommonState dense = CommonState::read(read_golden(kDense)).value();
+  CommonStateEdits edits;
+  edits.chain.experts_apart = true;
+  std::vector<std::string> notes;
+  const auto groups_of_experts = [&] {
+    const auto groups = groups_of_state(dense.encode(edits, notes).value());
+    return std::ranges::count_if(
+        groups, [](const std::string& group) { return group.starts_with("1 expert"); });
+  };
+  EXPECT_EQ(groups_of_experts(), 1) << "weights alone";
+  edits.chain.experts_have_biases = true;
+  EXPECT_EQ(groups_of_experts(), 2);
+}
+
 // A chain as Megatron-Core 0.19 writes it for an optimizer of matrices with Adam beside it.
 CommonState chain_of(std::string_view main_setting, bool has_experts_apart,
                      double rate_of_experts = 0.5) {

@@ -76,13 +76,15 @@ SplitGroups split_groups(const std::vector<Value>& groups) {
   return split;
 }
 
-// Parameter groups of the experts' own optimizer where nothing was said of them: the groups with
-// weight decay, marked as expert parallel (experts have no norms, and biases are rare).
-std::vector<Value> groups_for_experts(Document& document, const std::vector<Value>& dense) {
+// Parameter groups of the experts' own optimizer where nothing was said of them: those of the
+// others, marked as expert parallel. Experts have no norms, so most have nothing without weight
+// decay, and Megatron makes no group for that then.
+std::vector<Value> groups_for_experts(Document& document, const std::vector<Value>& dense,
+                                      bool have_biases) {
   std::vector<Value> groups;
   for (const Value each : dense) {
     const std::optional<double> decay = each.find("wd_mult").as_double();
-    if (decay && *decay == 0.0) continue;
+    if (decay && *decay == 0.0 && !have_biases) continue;
     const Value group = copy_dict(document, each);
     document.set(group, "is_expert_parallel", document.boolean(true));
     groups.push_back(group);
@@ -156,23 +158,25 @@ Result<bool> join_experts(Document& document, std::vector<ChainPart>& parts,
 }
 
 // Experts are matrices, which the first optimizer trains.
-void split_experts(Document& document, std::vector<ChainPart>& parts,
+void split_experts(Document& document, std::vector<ChainPart>& parts, bool have_biases,
                    std::vector<std::string>& notes) {
   const ChainPart whole = parts.front();
   auto [dense, experts] = split_groups(whole.groups);
-  if (experts.empty()) experts = groups_for_experts(document, dense);
+  if (experts.empty()) experts = groups_for_experts(document, dense, have_biases);
   parts.front() = with_groups(document, whole, std::move(dense));
   parts.insert(parts.begin() + 1, with_groups(document, whole, std::move(experts)));
   notes.emplace_back(kSplit);
 }
 
 // The same where all groups of matrices are one optimizer's. Whether it changed.
-Result<bool> regroup_inside(Document& document, ChainPart& part, bool experts_apart,
+Result<bool> regroup_inside(Document& document, ChainPart& part, const ChainLayout& layout,
                             std::vector<std::string>& notes) {
   auto [dense, experts] = split_groups(part.groups);
-  if (experts.empty() != experts_apart || dense.empty()) return false;
-  if (experts_apart) {
-    for (const Value group : groups_for_experts(document, dense)) dense.push_back(group);
+  if (experts.empty() != layout.experts_apart || dense.empty()) return false;
+  if (layout.experts_apart) {
+    for (const Value group : groups_for_experts(document, dense, layout.experts_have_biases)) {
+      dense.push_back(group);
+    }
     notes.emplace_back(kSplit);
   } else {
     const bool is_other =
@@ -217,14 +221,13 @@ Result<bool> regroup_optimizer(Document& document, Value state, const ChainLayou
   // Muon of a run that shared out layers has experts' groups among the others.
   const bool may_be_mixed = !layout.experts_apart && !are_apart && trains_with_muon(parts);
   if (shares_out || may_be_mixed) {
-    const bool changed =
-        SW_TRY(regroup_inside(document, parts.front(), layout.experts_apart, notes));
+    const bool changed = SW_TRY(regroup_inside(document, parts.front(), layout, notes));
     if (changed) put_chain(document, state, parts);
     return false;
   }
   if (are_apart == layout.experts_apart) return false;
   if (layout.experts_apart) {
-    split_experts(document, parts, notes);
+    split_experts(document, parts, layout.experts_have_biases, notes);
   } else if (!SW_TRY(join_experts(document, parts, notes))) {
     return false;
   }

@@ -11,7 +11,8 @@ namespace shardwright {
 
 /// How a layout has the optimizers of experts.
 struct ChainLayout {
-  bool experts_apart = false;  ///< they are sharded otherwise than the other parameters
+  bool experts_apart = false;        ///< they are sharded otherwise than the other parameters
+  bool experts_have_biases = false;  ///< so some of their parameters do not decay
   /// Whether the target goes on with an optimizer that shares out whole layers, where the run has
   /// one; files of ranks don't.
   bool may_share_out_layers = true;
