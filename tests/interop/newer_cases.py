@@ -48,11 +48,13 @@ OFFSET = " --softmax-type learnable"
 SP = " --sequence-parallel"
 FROZEN = "embedding|final_layernorm|linear_proj"
 FREEZE = " --frozen " + FROZEN
+BIASED = GROUPED + MOE + " --biases"
 
 CASES = {
     "dense_whole": TP + GROUPED + WHOLE,
     "frozen_whole": TP + GROUPED + WHOLE + FREEZE,
     "moe_buckets": EP + SHARED + PREDICTION + BUCKETS,
+    "biased_whole": BIASED + WHOLE,
     "fused_buckets": TP + FUSED + BUCKETS,
     "fused_rank_files": TP + FUSED + PREDICTION + RANK_FILES,
     "hybrid_buckets": HYBRID + DELTA + BUCKETS,
@@ -100,6 +102,7 @@ LOADS = {
     "dense_whole": ("torch_dist --pp 2", PP + GROUPED + WHOLE),
     "frozen_whole": ("legacy --pp 2", PP + GROUPED + RANK_FILES + FREEZE),
     "moe_buckets": ("torch_dist --tp 2", TP + SHARED + PREDICTION + WHOLE + " --sequence-parallel"),
+    "biased_whole": ("torch_dist --ep 2", EP + BIASED + WHOLE),
     "fused_buckets": ("legacy --tp 2", TP + FUSED + RANK_FILES),
     "fused_rank_files": ("torch_dist --tp 1", LATENT + PREDICTION + WHOLE),
     "hybrid_buckets": ("legacy --tp 2", TP + HYBRID + DELTA + RANK_FILES),

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the ranks of test_newer_megatron.py do: Megatron-LM's own save_checkpoint and load_checkpoint
 of a later Megatron-Core, on a CPU."""
+import argparse
 import contextlib
 import dataclasses
 import logging
@@ -154,10 +155,19 @@ class Run:
         return pieces, states
 
 
+def add_own_arguments(parser):
+    parser.add_argument("--frozen")
+    # What takes --disable-bias-linear back.
+    parser.add_argument(
+        "--biases", action="store_true", dest="add_bias_linear", default=argparse.SUPPRESS
+    )
+    return parser
+
+
 def parse(words, folder):
     """Megatron-LM's arguments of a command line."""
     sys.argv = ["train", *COMMON.split(), *words.split(), "--save", str(folder)]
-    args = arguments.parse_args(lambda parser: parser.add_argument("--frozen") and parser)
+    args = arguments.parse_args(add_own_arguments)
     args.rank, args.world_size = dist.get_rank(), dist.get_world_size()
     destroy_num_microbatches_calculator()
     arguments.validate_args(args)
