@@ -94,6 +94,7 @@ struct DiffReport {
   std::vector<std::string> missing_right;
   std::uint64_t not_compared = 0;             ///< optimizer states of either side; a note says why
   bool has_unread_states = false;             ///< of a side; a note says which and why
+  bool has_unread_settings = false;           ///< of training, likewise, where both sides have any
   std::vector<TensorDifference> differences;  ///< sorted by name
   /// Settings of training that both sides say, and not alike: sentences.
   std::vector<std::string> settings;
@@ -107,7 +108,9 @@ struct DiffReport {
            !settings.empty();
   }
   /// That all was compared, and is equal.
-  [[nodiscard]] bool equal() const { return !differs() && not_compared == 0 && !has_unread_states; }
+  [[nodiscard]] bool equal() const {
+    return !differs() && not_compared == 0 && !has_unread_states && !has_unread_settings;
+  }
   /// `EQUAL`, `DIFFERENT` or `NOT ALL COMPARED`.
   [[nodiscard]] std::string_view verdict() const;
 };

@@ -33,6 +33,7 @@ class Making {
     }
     name_for_spec(ModuleSpec::kTransformerEngine, model_.tensors);
     model_.states_left = std::move(source_.states_left);
+    model_.settings_left = std::move(source_.settings_left);
     model_.checkpoint = std::move(source_.checkpoint);
     return std::move(model_);
   }

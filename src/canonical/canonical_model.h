@@ -25,6 +25,7 @@ struct CanonicalModel {
   VocabularyRows vocabulary;
   bool has_states_by_tensor = true;  ///< all states are states of the model's tensors
   std::string states_left;           ///< else why, where it was tried
+  std::string settings_left;  ///< why the settings of training were not read, if they were not
 };
 
 /// Whether canonical_model() can make one of it: a Hugging Face model, or Megatron's names.

@@ -90,16 +90,18 @@ Result<std::string> settings_of(const Checkpoint& checkpoint, Notes& notes) {
   return join_component_groups(checkpoint.common_state, checkpoint.catalog, *checkpoint.files);
 }
 
-void read_settings(Checkpoint& checkpoint, Notes& notes) {
-  if (!is_fsdp(checkpoint) && checkpoint.common_state.empty()) return;
+// Why they cannot be read; empty where they can.
+std::string read_settings(Checkpoint& checkpoint, Notes& notes) {
+  if (!is_fsdp(checkpoint) && checkpoint.common_state.empty()) return {};
   Result<std::string> settings = settings_of(checkpoint, notes);
   if (settings) {
     checkpoint.common_state = *std::move(settings);
-    return;
+    return {};
   }
   checkpoint.common_state.clear();
   notes.push_back(translated("{}: its settings of training are not compared: {}",
                              checkpoint.location.path, settings.error().message));
+  return settings.error().message;
 }
 
 // Whether the run's arguments and the tensors, named by one family's routes, are a known model, or
@@ -177,7 +179,7 @@ Status to_megatron(SourceModel& source, const FamilyChoice& choice, Notes& notes
   const bool is_of_components = is_mimo(source.checkpoint.catalog);
   const bool has_derived_states = !is_fsdp(source.checkpoint);
   if (is_disguised(source.checkpoint)) {
-    if (source.reads_settings) read_settings(source.checkpoint, notes);
+    if (source.reads_settings) source.settings_left = read_settings(source.checkpoint, notes);
     source.checkpoint.catalog = SW_TRY(
         megatron_catalog(source.checkpoint, choice, source.wrappers, notes, source.accepts_loss));
   }

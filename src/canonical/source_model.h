@@ -36,6 +36,8 @@ struct SourceModel {
   /// Why its states stay as stored although they were wanted by tensor; empty where none do. Those
   /// in files of ranks are in no catalog then: Checkpoint::has_unread_optimizer.
   std::string states_left;
+  /// Why Checkpoint::common_state lost its settings of training, which were wanted; may be empty.
+  std::string settings_left;
 };
 
 /// Whether a checkpoint has optimizer states in any form.

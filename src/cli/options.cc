@@ -147,9 +147,9 @@ void add_number(CLI::App& app, const std::string& name, std::int64_t& number,
   add_value(app, name, number, "N", text, whole_number(largest));
 }
 
-void add_number(CLI::App& app, const std::string& name, std::optional<std::int64_t>& number,
-                const std::string& text, std::int64_t largest) {
-  add_value(app, name, number, "N", text, whole_number(largest));
+CLI::Option* add_number(CLI::App& app, const std::string& name, std::optional<std::int64_t>& number,
+                        const std::string& text, std::int64_t largest) {
+  return add_value(app, name, number, "N", text, whole_number(largest));
 }
 
 void add_tolerance(CLI::App& app, const std::string& name, std::optional<double>& number,

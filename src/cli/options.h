@@ -90,8 +90,8 @@ void add_list(CLI::App& app, const std::string& name, std::vector<std::string>& 
 /// A whole number from 1 to `largest`.
 void add_number(CLI::App& app, const std::string& name, std::int64_t& number,
                 const std::string& text, std::int64_t largest = kMostThings);
-void add_number(CLI::App& app, const std::string& name, std::optional<std::int64_t>& number,
-                const std::string& text, std::int64_t largest = kMostThings);
+CLI::Option* add_number(CLI::App& app, const std::string& name, std::optional<std::int64_t>& number,
+                        const std::string& text, std::int64_t largest = kMostThings);
 /// A finite number that is not negative.
 void add_tolerance(CLI::App& app, const std::string& name, std::optional<double>& number,
                    const std::string& text);

@@ -7,15 +7,16 @@
 namespace shardwright::cli {
 namespace {
 
-void add_proof(CLI::App& app, ProofOptions& options) {
+CLI::Option* add_proof(CLI::App& app, ProofOptions& options) {
   FamilyChoice& choice = options.choice;
   add_text(app, "--hf-config", choice.hf_config_dir, "DIR", "folder with config.json");
   add_family(app, choice.family, choice.map_files, choice.models_dir);
-  add_number(app, "--vocab-size", options.vocab_size,
-             "vocabulary rows that mean something; the rest is padding");
+  CLI::Option* rows = add_number(app, "--vocab-size", options.vocab_size,
+                                 "vocabulary rows that mean something; the rest is padding");
   add_flag(app, "--own-names", options.own_names, "tensors as they are stored, without a mapping");
   add_source(app, options.source);
   add_threads(app, options.threads);
+  return rows;
 }
 
 CLI::Option* add_other_format(CLI::App& app, ProofOptions& options, const std::string& where) {
@@ -35,7 +36,7 @@ void add_verify(CLI::App& app, VerifyCommand& command) {
            "the key that must have signed PATH (model.sig)");
   add_text(app, "--certificate-chain", command.options.certificate_chain, "CA.pem",
            "certificates, one of which must vouch for who has signed PATH");
-  add_proof(app, proof);
+  require_with(add_proof(app, proof), against);
   add_flag(app, "--json", command.json, "the report as JSON on standard output");
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "codec/torch_number.h"
 
+#include <cmath>
 #include <cstring>
 
 #include "codec/torch_record.h"
@@ -30,7 +31,8 @@ Result<std::optional<std::int64_t>> read_torch_count(const ReadableFile& file,
                 sizeof(element));
     number = element;
   }
-  if (!number || !(*number >= 0) || *number > kMostCount) return std::optional<std::int64_t>();
+  const bool is_count = number && *number >= 0 && *number <= kMostCount;
+  if (!is_count || *number != std::trunc(*number)) return std::optional<std::int64_t>();
   return std::optional(static_cast<std::int64_t>(*number));
 }
 

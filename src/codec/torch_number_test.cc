@@ -117,6 +117,7 @@ TEST(TorchNumber, OfPythonNeedsNoTensor) {
   pickle::Document document;
   EXPECT_EQ(read_torch_count(*file, torch, document.integer(5)).value(), Count(5));
   EXPECT_EQ(read_torch_count(*file, torch, document.real(6.0)).value(), Count(6));
+  EXPECT_EQ(read_torch_count(*file, torch, document.real(6.5)).value(), std::nullopt);
   EXPECT_EQ(read_torch_count(*file, torch, document.integer(-5)).value(), std::nullopt);
   EXPECT_EQ(read_torch_count(*file, torch, document.string("5")).value(), std::nullopt);
   EXPECT_EQ(read_torch_count(*file, torch, document.none()).value(), std::nullopt);

@@ -6,7 +6,11 @@
 #include <algorithm>
 #include <array>
 
+#include "base/notes.h"
 #include "base/text.h"
+#include "canonical/contradictions.h"
+#include "canonical/families.h"
+#include "canonical/model_facts.h"
 #include "diagnose/diagnose_contents.h"
 #include "diagnose/diagnose_mimo.h"
 #include "diagnose/diagnose_pickles.h"
@@ -205,12 +209,22 @@ void add_opened(const Checkpoint& checkpoint, const DiagnoseRequest& request,
   add_contents(checkpoint, coverage.doubled, diagnosis);
 }
 
+// Whether what lies there tells whose model it is.
+bool has_family(const Checkpoint& checkpoint) {
+  const auto mappings = load_mappings({}, checkpoint);
+  const auto model = canonical_of(checkpoint);
+  Notes unused;
+  return mappings && model && find_model_facts({}, checkpoint, *mappings, *model, unused);
+}
+
 // The flag that a conversion of this checkpoint can't be without.
-std::string_view needed_flag(const Checkpoint& checkpoint) {
+std::string_view needed_flag(const Checkpoint& checkpoint, const SourceFormat& format) {
   const SourceTraits& traits = checkpoint.location.traits;
   if (adapter_note(checkpoint) && !traits.is_hf_model) return " --hf-config BASE";
   const bool needs_names = traits.is_named_by_family || traits.is_hf_model;
-  return needs_names && checkpoint.hf_config.empty() ? " --hf-config MODEL" : "";
+  if (needs_names) return checkpoint.hf_config.empty() ? " --hf-config MODEL" : "";
+  const bool needs_family = format.usual_target() == "hf" && !is_mimo(checkpoint.catalog);
+  return needs_family && !has_family(checkpoint) ? " --hf-config MODEL" : "";
 }
 
 // The next command about a checkpoint. What is merged into a base is found by its folder alone.
@@ -250,7 +264,7 @@ Result<Diagnosis> diagnose_catalog(const Survey& survey, const std::string& path
     format = find_source_format(checkpoint->location.format);
     diagnosis.format = format->name();
     add_opened(*checkpoint, request, diagnosis);
-    flag = needed_flag(*checkpoint);
+    flag = needed_flag(*checkpoint, *format);
   }
   diagnosis.next = next_command(diagnosis, *format, path, candidate, flag, request);
   if (checkpoint && !diagnosis.has_errors()) {

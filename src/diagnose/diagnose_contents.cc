@@ -49,7 +49,7 @@ void add_all(std::span<const std::string> found, Code code, TextKey text, Diagno
 void add_contradictions(const Result<ArgumentCheck>& check, Diagnosis& diagnosis) {
   if (!check && check.error().code == Code::kJsonCorrupt) {
     diagnosis.complete = false;
-    add(check.error().code, Severity::kError, "contents.lost", check.error().message, diagnosis);
+    add(check.error().code, Severity::kError, "contents.unread", check.error().message, diagnosis);
     return;
   }
   if (!check) {
@@ -81,7 +81,7 @@ void add_contents(const Checkpoint& checkpoint, std::span<const std::string> dou
   }
   if (const Status state = check_common_state(checkpoint); !state) {
     diagnosis.complete = false;
-    add(state.error().code, Severity::kError, "contents.lost", state.error().message, diagnosis);
+    add(state.error().code, Severity::kError, "contents.unread", state.error().message, diagnosis);
   }
   add_contradictions(hold(checkpoint), diagnosis);
   const std::vector<std::string> obstacles = torch_obstacles(checkpoint);

@@ -4,7 +4,8 @@
 #include <algorithm>
 #include <array>
 
-#include "base/translated.h"
+#include "base/text.h"
+#include "layout/finding_rules.h"
 #include "shardwright/convert.h"
 
 namespace shardwright {
@@ -34,9 +35,8 @@ void add_impossible_sizes(const std::string& path, const std::string& as, const 
   request.parallel.expert_tensor = believed.expert_tensor.value_or(request.parallel.tensor);
   const auto prepared = prepare_conversion(request);
   if (prepared || prepared.error().code != Code::kNotDivisible) return;
-  const std::string text =
-      translated("the model can't be cut for these sizes: {}", prepared.error().message);
-  diagnosis.evidence.push_back({text, text});
+  add_finding(diagnosis, "L49", {{"error", prepared.error().message}});
+  diagnosis.next = "shardwright inspect " + shell_quoted(path);
 }
 
 }  // namespace shardwright

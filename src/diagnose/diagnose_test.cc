@@ -393,6 +393,24 @@ TEST(Diagnose, ATrackerThatPointsNowhereIsAFinding) {
   EXPECT_EQ(diagnosis.path, "ckpt/iter_0000001");
 }
 
+// As an interrupted copy leaves them.
+TEST(Diagnose, EmptyFoldersOfRanksAreMissing) {
+  const TemporaryFolder place;
+  std::filesystem::copy(golden_path("hf/llama3/legacy_tp2pp2ep1"), place / "run",
+                        std::filesystem::copy_options::recursive);
+  for (const char* rank : {"00_001", "01_000", "01_001"}) {
+    const std::string folder = place / fmt::format("run/iter_0000001/mp_rank_{}", rank);
+    std::filesystem::remove_all(folder);
+    std::filesystem::create_directory(folder);
+  }
+  const Diagnosis diagnosis = diagnosed(place / "run", {.tensor = 2, .pipeline = 2});
+  const auto missing = std::ranges::find(diagnosis.findings, "L09", &Finding::code);
+  ASSERT_NE(missing, diagnosis.findings.end());
+  EXPECT_THAT(missing->message.english, HasSubstr("; found 1 of 4."));
+  EXPECT_EQ(diagnosis.missing.size(), 3u);
+  EXPECT_THAT(diagnosis.unexpected, ElementsAre());
+}
+
 TEST(Diagnose, WhatMegatronLooksForFirstIsMissing) {
   const TemporaryFolder place;
   ConvertRequest request;
@@ -571,7 +589,7 @@ TEST(FindingPage, UnknownCodesGetAHint) {
   EXPECT_THAT(code_page("SW0308x", Language::kEnglish).error().message,
               HasSubstr("did you mean SW0308?"));
   EXPECT_THAT(code_page("what", Language::kEnglish).error().message,
-              HasSubstr("expected L01 to L48 or SW0101 to SW0999"));
+              HasSubstr("expected L01 to L49 or SW0101 to SW0999"));
   EXPECT_EQ(*code_page("l07", Language::kEnglish), *code_page("L07", Language::kEnglish));
 }
 
@@ -579,17 +597,36 @@ TEST(FindingPage, UnknownCodesGetAHint) {
 TEST(Diagnose, SaysWhichSizesCannotCutTheModel) {
   const std::string hf = golden_path("hf/llama3/hf");
   const std::string run = golden_path("mcore/dense_te/v0.16.1/tp2pp2-torch_dist-full");
-  const auto told = [](const std::string& path, const AxisSizes& sizes) {
-    std::string text;
-    for (const Phrase& fact : diagnosed(path, sizes).evidence) text += fact.in(Language::kEnglish);
-    return text;
-  };
   for (const std::string& path : {hf, run}) {
-    EXPECT_THAT(told(path, {.tensor = 3}), HasSubstr("can't be cut for these sizes: tensor "));
-    EXPECT_THAT(told(path, {.pipeline = 7}), HasSubstr("at least one per stage of --pp 7"));
-    EXPECT_THAT(told(path, {.tensor = 2, .pipeline = 1}), Not(HasSubstr("can't be cut")));
-    EXPECT_THAT(told(path, {}), Not(HasSubstr("can't be cut")));
+    const auto told = [&](const AxisSizes& sizes) {
+      const Diagnosis diagnosis = diagnosed(path, sizes);
+      const auto found = std::ranges::find(diagnosis.findings, "L49", &Finding::code);
+      if (found == diagnosis.findings.end()) return std::string();
+      EXPECT_TRUE(diagnosis.has_errors());
+      EXPECT_EQ(diagnosis.next, "shardwright inspect " + diagnosis.path);
+      return found->message.english;
+    };
+    EXPECT_THAT(told({.tensor = 3}), HasSubstr("cannot be cut for the sizes that were given: t"));
+    EXPECT_THAT(told({.pipeline = 7}), HasSubstr("at least one per stage of --pp 7"));
+    EXPECT_EQ(told({.tensor = 2, .pipeline = 1}), "");
+    EXPECT_EQ(told({}), "");
   }
+}
+
+// A conversion that cannot tell the model would be refused.
+TEST(Diagnose, TheNextCommandNamesTheModelWhereNothingElseDoes) {
+  const std::string model = golden_path("hf/llama3/hf");
+  ConvertRequest request;
+  request.input = model;
+  request.format = "torch_dist";
+  const TemporaryFolder place;
+  request.output = place / "run";
+  ASSERT_TRUE(convert_now(request));
+  EXPECT_EQ(diagnosed(place / "run").next,
+            "shardwright convert " + (place / "run/iter_0000000") + " OUT --to hf");
+  const std::string nobodys =
+      golden_path("mcore/moe_te_grouped/v0.16.1/tp1pp2ep2dp2-torch_dist-full");
+  EXPECT_THAT(diagnosed(nobodys).next, HasSubstr(" OUT --to hf --hf-config MODEL"));
 }
 
 }  // namespace

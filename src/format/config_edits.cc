@@ -65,7 +65,7 @@ void set_vocabulary(Json& object, const std::string& path, std::int64_t rows,
   const auto found = object.find(kKey);
   if (found != object.end() && found->is_number_integer() && *found != rows) {
     *found = rows;
-    notes.push_back(fmt::format("config.json: {}{} becomes {}", path, kKey, rows));
+    notes.push_back(translated("config.json: {}{} becomes {}", path, kKey, rows));
   }
   for (const std::string_view part :
        {"text_config", "llm_config", "language_config", "thinker_config"}) {
@@ -179,7 +179,7 @@ class DtypeEdit {
   }
 
   void tell(const std::string& path) {
-    notes_.push_back(fmt::format("config.json: {} becomes {}", path, torch_name(dtype_)));
+    notes_.push_back(translated("config.json: {} becomes {}", path, torch_name(dtype_)));
   }
 
   DType dtype_;
@@ -205,7 +205,7 @@ Result<std::string> edited_config(std::string_view config, const ConfigEdits& ed
   const auto experts = document.find(kExpertDtype);
   if (!edits.expert_dtype.empty() && experts != document.end() && *experts != edits.expert_dtype) {
     *experts = edits.expert_dtype;
-    notes.push_back(fmt::format("config.json: {} becomes {}", kExpertDtype, edits.expert_dtype));
+    notes.push_back(translated("config.json: {} becomes {}", kExpertDtype, edits.expert_dtype));
   }
   if (edits.without_prediction) {
     std::vector<std::string> changed = erase_prediction(document);

@@ -8,7 +8,6 @@ namespace shardwright {
 
 std::span<const Sentence> chinese_of_diagnose() {
   static constexpr auto kSentences = std::to_array<Sentence>({
-      {"the model can't be cut for these sizes: {}", "模型无法按这些大小切分：{}"},
       {"expected {} to {} or {} to {}", "应为 {} 到 {} 或 {} 到 {}"},
       {"explain: unknown code '{}'; {}", "explain: 未知代码 '{}'；{}"},
       {"{}: found a file, expected a checkpoint's folder; see 'shardwright inspect'",

@@ -58,6 +58,8 @@ std::span<const Sentence> chinese_of_format() {
        "config.json: quantization_config 取自 {}"},
       {"config.json: quantization_config says how weights are stored now",
        "config.json: quantization_config 说明现在权重如何存储"},
+      {"config.json: {}{} becomes {}", "config.json: {}{} 变为 {}"},
+      {"config.json: {} becomes {}", "config.json: {} 变为 {}"},
       {"config.json: architecture {} becomes {}: {} is no language model's head",
        "config.json: 架构 {} 变为 {}：{} 不是语言模型的 head"},
       {"config.json: id2label has {} now: {} has so many rows",

@@ -102,6 +102,12 @@ std::span<const Sentence> chinese_of_verify() {
        "checkpoint; copy it too, or write {} into it",
        "缺少 metadata.json：没有它，Megatron-Core 不会把目录当作分布式 "
        "checkpoint；请一并复制，或在其中写入 {}"},
+      {"{}: its tensors are taken as they are stored, and --vocab-size says nothing of those; "
+       "leave "
+       "it out",
+       "{}: 张量按存储的样子读取，--vocab-size 与它们无关；请去掉它"},
+      {"{}: found {} rows of the vocabulary, expected {} as --vocab-size says",
+       "{}: 词表有 {} 行，--vocab-size 所说应为 {}"},
       {"{}/{}: names {}, which is not there", "{}/{}: 指向 {}，它不存在"},
       {"{}: found {} bytes, expected its entries to end at {}; what is behind them belongs to "
        "nothing",

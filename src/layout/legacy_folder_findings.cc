@@ -54,7 +54,7 @@ void add_missing(const LegacyCoverage& coverage, const LegacyReading& reading,
   }
   add_finding(diagnosis, "L09",
               {{"shard", shard_text(coverage.missing.front(), config)},
-               {"found", reading.groups.models.size() - diagnosis.unexpected.size()},
+               {"found", reading.groups.models.size() - coverage.unexpected.size()},
                {"expected", coverage.written}});
 }
 
@@ -73,6 +73,10 @@ void add_grid_findings(const LegacyReading& reading, const ParallelConfig& confi
   for (const LegacyRank& rank : coverage->missing) {
     diagnosis.missing.push_back(rank_folder_name(rank, config, reading.naming));
   }
+  // Whose folder is there and empty, is not there.
+  std::erase_if(diagnosis.unexpected, [&](const std::string& name) {
+    return std::ranges::find(diagnosis.missing, name) != diagnosis.missing.end();
+  });
   diagnosis.unexpected.insert(diagnosis.unexpected.end(), coverage->unexpected.begin(),
                               coverage->unexpected.end());
   diagnosis.complete = coverage->is_complete;

@@ -121,6 +121,7 @@ constexpr std::array kChineseTexts = {
     Text{"L48",
          "缺少 metadata.json：没有它，Megatron-Core 不会把目录当作分布式 "
          "checkpoint。请一并复制，或在其中写入 {marker}。"},
+    Text{"L49", "模型无法按给出的大小切分：{error}。"},
     Text{"adapter.of_run",
          "Megatron 训练的低秩 adapter：shardwright convert --to hf --hf-config BASE 把它们变成 "
          "PEFT 的文件"},
@@ -134,6 +135,7 @@ constexpr std::array kChineseTexts = {
     Text{"contents.lost", "模型的一部分丢失：{error}"},
     Text{"contents.nothing_stored", "没有存储任何数据：{error}"},
     Text{"contents.unloadable", "torch 自身无法正确加载：{error}"},
+    Text{"contents.unread", "{error}"},
     Text{"data_in", "数据位于 {steps}"},
     Text{"file.empty", "文件为空"},
     Text{"files.repeat", "{error}"},

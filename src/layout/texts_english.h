@@ -138,6 +138,7 @@ inline constexpr std::array kEnglishTexts = {
     Text{"L48",
          "metadata.json is missing: Megatron-Core takes no folder without it for a distributed "
          "checkpoint. Copy it too, or write {marker} into it."},
+    Text{"L49", "The model cannot be cut for the sizes that were given: {error}."},
     Text{
         "adapter.of_run",
         "low-rank adapters of a Megatron run: 'shardwright convert --to hf --hf-config BASE' makes "
@@ -152,6 +153,7 @@ inline constexpr std::array kEnglishTexts = {
     Text{"contents.lost", "{error}"},
     Text{"contents.nothing_stored", "{error}"},
     Text{"contents.unloadable", "{error}"},
+    Text{"contents.unread", "{error}"},
     Text{"data_in", "the data are in {steps}"},
     Text{"file.empty", "it has no bytes"},
     Text{"files.repeat", "{error}"},

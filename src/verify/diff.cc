@@ -328,6 +328,11 @@ Status check_order(const View& left, const View& right, const DiffReport& report
   return {};
 }
 
+// Notes say why.
+bool has_unread_settings(const View& left, const View& right) {
+  return !left.settings_left.empty() || !right.settings_left.empty();
+}
+
 }  // namespace
 
 std::string_view DiffReport::verdict() const {
@@ -373,6 +378,7 @@ Result<DiffReport> diff_checkpoints(const std::string& left, const std::string& 
   DiffReport report = SW_TRY(Comparison(of_left, of_right, options, tolerance).run());
   if (!tells_sizes(options.source)) SW_TRY(check_order(of_left, of_right, report));
   report.settings = SW_TRY(differing_training_settings(of_left, of_right));
+  report.has_unread_settings = has_unread_settings(of_left, of_right);
   std::ranges::move(
       differing_adapter_settings(of_left.checkpoint, of_right.checkpoint, report.notes),
       std::back_inserter(report.settings));

@@ -5,6 +5,7 @@
 #include "codec/torch_layout.h"
 #include "dcp/torch_items.h"
 #include "format/fsdp_dtensor/fsdp_steps.h"
+#include "shardwright/verify.h"
 #include "state/common_state.h"
 #include "state/object_archive.h"
 #include "state/state_document.h"
@@ -293,6 +294,10 @@ TEST_F(FsdpState, ReadsStepsThatAreObjects) {
   set(kStatesRoot + kProjection + ".step", real_value(0.5));
   EXPECT_THAT(found(), ElementsAre(Code::kStateUnreadable));
   EXPECT_EQ(refusal("torch_dist"), Code::kStateUnreadable);
+  const auto report = diff_checkpoints(planted_.path(), planted_.path(), {}, std::nullopt);
+  ASSERT_TRUE(report) << report.error().text();
+  EXPECT_EQ(report->verdict(), "NOT ALL COMPARED");
+  EXPECT_THAT(text_of_notes(report->notes), HasSubstr("its settings of training are not compared"));
 }
 
 TEST_F(FsdpState, MissesSettings) {

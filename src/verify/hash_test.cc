@@ -83,6 +83,25 @@ TEST(Hash, LeavesVocabularyPaddingOut) {
   EXPECT_THAT(report.notes, ::testing::Contains(HasSubstr("padding rows")));
 }
 
+TEST(Hash, OfGivenRowsIsTheSameInEachFormat) {
+  const Planted made;
+  ConvertRequest request;
+  request.input = golden_path("hf/llama3/hf");
+  request.output = made.path();
+  ASSERT_TRUE(convert_now(request));
+  const std::string hf = request.input;
+  EXPECT_EQ(digest_at(made.path(), {.vocab_size = 500}), digest_at(hf, {.vocab_size = 500}));
+  EXPECT_NE(digest_at(hf, {.vocab_size = 500}), digest_at(hf));
+  const auto more = hash_checkpoint(hf, {.vocab_size = 513});
+  ASSERT_FALSE(more);
+  EXPECT_THAT(more.error().text(), HasSubstr("found 512 rows of the vocabulary, expected 513"));
+  ProofOptions stored{.vocab_size = 500};
+  stored.own_names = true;
+  const auto as_stored = hash_checkpoint(hf, stored);
+  ASSERT_FALSE(as_stored);
+  EXPECT_THAT(as_stored.error().text(), HasSubstr("--vocab-size says nothing of those"));
+}
+
 TEST(Hash, OfAnUnknownFamilyIsByStoredNamesAndSaysSo) {
   const Planted planted;
   Planted::copy("hf/llama3/hf", planted);

@@ -136,8 +136,8 @@ Result<std::unique_ptr<TensorSource>> source_by_megatron_names(std::string_view 
   proof.choice = options.family;
   proof.source = options.source;
   // Padding rows belong to what is loaded: no row is left out, and shapes are those stored.
-  proof.vocab_size = std::numeric_limits<std::int64_t>::max();
-  const ViewUse use{.unfolds_convolutions = false, .compares_replicas = false};
+  const ViewUse use{
+      .unfolds_convolutions = false, .compares_replicas = false, .keeps_padding = true};
   View view = SW_TRY(make_view(std::move(checkpoint), Naming::kCanonical, proof, use));
   if (tells_sizes(options.source) && !view.took_sizes) return refuse_sizes(path);
   const std::size_t listed = view.plan.tensors.size();

@@ -75,7 +75,12 @@ class Maker {
     if (gets_states) SW_TRY(check_all_replicas());
     fill_plan();
     if (view_.naming == Naming::kCanonical) count_stored_rows();
-    if (view_.naming == Naming::kCanonical && !is_hf) cut_padding();
+    SW_TRY(check_given_rows());
+    // All rows of a Hugging Face model are the model's, unless somebody says otherwise.
+    const bool may_have_padding = !is_hf || options_.vocab_size;
+    if (view_.naming == Naming::kCanonical && may_have_padding && !use_.keeps_padding) {
+      cut_padding();
+    }
     SW_TRY(check_plan(view_.plan));
     return std::move(view_);
   }
@@ -172,14 +177,13 @@ class Maker {
     view_.plan.weighted = std::move(model.weighted);
     view_.family = std::move(model.family);
     view_.vocabulary = std::move(model.vocabulary);
-    if (options_.vocab_size && !view_.checkpoint.location.traits.is_hf_model) {
-      view_.vocabulary.usual = options_.vocab_size;
-    }
+    if (options_.vocab_size) view_.vocabulary.usual = options_.vocab_size;
     // What the run calls padding may be rows of the model that it is held against.
     const std::optional<std::int64_t>& other = options_.other_rows;
     if (other && view_.vocabulary.usual.value_or(0) < *other) view_.vocabulary.usual = other;
     view_.has_states_by_tensor = model.has_states_by_tensor;
     view_.states_left = std::move(model.states_left);
+    view_.settings_left = std::move(model.settings_left);
     tensors_ = std::move(model.tensors);
     if (!has_components) tell_wrong_states();
     return {};
@@ -206,6 +210,21 @@ class Maker {
       if (!is_vocabulary(tensor.desc)) continue;
       view_.stored_rows = std::max(view_.stored_rows, tensor.desc.shape[0]);
     }
+  }
+
+  [[nodiscard]] Status check_given_rows() const {
+    if (!options_.vocab_size) return {};
+    const std::string& path = view_.checkpoint.location.path;
+    if (view_.naming == Naming::kStored) {
+      return fail(Code::kUsage,
+                  "{}: its tensors are taken as they are stored, and --vocab-size says nothing of "
+                  "those; leave it out",
+                  path);
+    }
+    if (view_.stored_rows == 0 || *options_.vocab_size <= view_.stored_rows) return {};
+    return fail(Code::kUsage,
+                "{}: found {} rows of the vocabulary, expected {} as --vocab-size says", path,
+                view_.stored_rows, *options_.vocab_size);
   }
 
   void cut_padding() {

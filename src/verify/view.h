@@ -27,7 +27,8 @@ struct View {
   /// Whether all optimizer states are states of the model's tensors; else they are in buckets or
   /// flattened, which belongs to one layout.
   bool has_states_by_tensor = true;
-  std::string states_left;  ///< else why, where it was tried
+  std::string states_left;    ///< else why, where it was tried
+  std::string settings_left;  ///< why the settings of training were not read, if they were not
   /// Why an MLite checkpoint is seen as it is stored: nothing tells the sizes of its run.
   std::optional<Error> unordered;
   bool took_sizes = false;  ///< that the caller gave for an MLite checkpoint
@@ -41,6 +42,8 @@ struct ViewUse {
   bool unfolds_convolutions = true;
   /// Whether all replicas are compared; else ReplicasOnRead compares those of what is read.
   bool compares_replicas = true;
+  /// Whether padding rows of the vocabulary stay.
+  bool keeps_padding = false;
   /// Whether Checkpoint::common_state gets the parameter groups that other entries hold.
   bool reads_settings = false;
 };
