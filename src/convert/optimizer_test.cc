@@ -91,6 +91,23 @@ TEST_P(LegacyOptimizer, BecomesTheTruthAtAnyLayout) {
   }
 }
 
+// Megatron-LM would look for distrib_optim.pt.
+TEST(Optimizer, OfFilesOfRanksIsNotDistributed) {
+  const TemporaryFolder out;
+  const std::string run = golden_path("mcore/dense_te/v0.16.1/tp2pp2-torch_dist-full");
+  const auto told = Contains(HasSubstr("go on from these files without --use-distributed-optim"));
+  ConvertRequest request = keeping(run, out / "kept");
+  request.format = "legacy";
+  const auto kept = convert_now(request);
+  ASSERT_TRUE(kept) << kept.error().text();
+  EXPECT_THAT(kept->notes, told);
+  request.output = out / "dropped";
+  request.optimizer = OptimizerPolicy::kDrop;
+  const auto dropped = convert_now(request);
+  ASSERT_TRUE(dropped) << dropped.error().text();
+  EXPECT_THAT(dropped->notes, testing::Not(told));
+}
+
 INSTANTIATE_TEST_SUITE_P(
     Golden, LegacyOptimizer,
     testing::Values(

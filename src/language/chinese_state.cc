@@ -32,6 +32,11 @@ std::span<const Sentence> chinese_of_state() {
        "them with --use-distributed-optimizer and --dist-ckpt-optim-fully-reshardable",
        "优化器状态使用分布式优化器的名字，而该训练没有使用它：请用 --use-distributed-optimizer 和 "
        "--dist-ckpt-optim-fully-reshardable 加载"},
+      {"optimizer states are those of a run without a distributed optimizer: go on from these "
+       "files "
+       "without --use-distributed-optimizer, or convert --to torch_dist",
+       "优化器状态是没有分布式优化器的训练的形式：从这些文件继续时不要加 "
+       "--use-distributed-optimizer，或转换为 --to torch_dist"},
       {"optimizer states keep the names that they had in the old layout's chain of optimizers "
        "(chained_0, ...), and the new one's is another: Megatron-Core may not find them",
        "优化器状态保留旧布局的优化器链中的名字（chained_0 等），而新布局的链不同：Megatron-Core "
