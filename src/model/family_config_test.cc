@@ -437,6 +437,60 @@ TEST(GptOss, IsYarnOrElseSaysSo) {
               Contains(HasSubstr("rope.type = 'default' has no counter")));
 }
 
+Json small(const std::string& family) {
+  Json json = Json::parse(R"({
+    "hidden_size": 64, "intermediate_size": 96, "num_attention_heads": 4, "num_hidden_layers": 2,
+    "num_key_value_heads": 2, "vocab_size": 128, "mamba_num_heads": 4, "mamba_head_dim": 32,
+    "n_groups": 1, "ssm_state_size": 16, "mamba_n_heads": 4, "mamba_d_head": 32,
+    "mamba_n_groups": 1, "mamba_d_state": 16})");
+  json["architectures"] = {shipped(family).architectures[0]};
+  json["model_type"] = shipped(family).model_types[0];
+  return json;
+}
+
+// Megatron's MLP that is not gated has squared ReLU or exact GELU.
+TEST(SquaredRelu, IsOneOfTwoActivations) {
+  for (const auto& [family, key] :
+       {std::pair{"nemotron_h", "mlp_hidden_act"}, {"nanochat", "hidden_act"}}) {
+    Json json = small(family);
+    EXPECT_EQ(argument(json, "squared_relu"), ArgValue{true}) << family;
+    json[key] = "relu2";
+    EXPECT_EQ(argument(json, "squared_relu"), ArgValue{true}) << family;
+    EXPECT_EQ(family_and_back(json)[key], "relu2") << family;
+    json[key] = "gelu";
+    EXPECT_EQ(argument(json, "squared_relu"), ArgValue{false}) << family;
+    EXPECT_EQ(family_and_back(json)[key], "gelu") << family;
+    for (const char* other : {"silu", "relu", "quick_gelu", "gelu_pytorch_tanh"}) {
+      json[key] = other;
+      EXPECT_THAT(converted_family(json).notes,
+                  Contains(HasSubstr(fmt::format("{} = '{}' has no counterpart", key, other))))
+          << family;
+      EXPECT_EQ(argument(json, "squared_relu"), ArgValue{"none of this name"}) << family;
+    }
+  }
+}
+
+TEST(T5, NotesAnActivationThatMegatronLacks) {
+  Json json = Json::parse(R"({
+    "architectures": ["T5ForConditionalGeneration"], "model_type": "t5", "num_layers": 2,
+    "d_model": 64, "d_ff": 96, "num_heads": 4, "d_kv": 16, "vocab_size": 128,
+    "tie_word_embeddings": false, "feed_forward_proj": "gated-gelu"})");
+  const auto told =
+      Contains(HasSubstr("'gated-silu' has no counterpart in Megatron's openai_gelu"));
+  EXPECT_THAT(converted_family(json).notes, testing::Not(told));
+  json["feed_forward_proj"] = "gated-silu";
+  EXPECT_THAT(converted_family(json).notes, told);
+}
+
+TEST(NemotronH, NotesAnotherActivationOfItsMixers) {
+  const auto told = Contains(HasSubstr("mamba_hidden_act = 'gelu', where Megatron has 'silu'"));
+  Json json = small("nemotron_h");
+  EXPECT_THAT(converted_family(json).notes, testing::Not(told));
+  EXPECT_EQ(family_and_back(json)["mamba_hidden_act"], "silu");
+  json["mamba_hidden_act"] = "gelu";
+  EXPECT_THAT(converted_family(json).notes, told);
+}
+
 TEST(Granite4, WithoutExpertsHasNoArgumentsOfThem) {
   Json json = Json::parse(R"({
     "architectures": ["GraniteMoeHybridForCausalLM"], "model_type": "granitemoehybrid",
