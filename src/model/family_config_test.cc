@@ -491,6 +491,31 @@ TEST(NemotronH, NotesAnotherActivationOfItsMixers) {
   EXPECT_THAT(converted_family(json).notes, told);
 }
 
+// Megatron's mixer applies the gate first.
+TEST(FalconH1, KeepsWhetherNormsComeBeforeGates) {
+  constexpr const char* kKey = "mamba_norm_before_gate";
+  const auto told = Contains(HasSubstr("mamba_norm_before_gate = True is kept as argument"));
+  Json json = small("falcon_h1");
+  EXPECT_EQ(family_and_back(json)[kKey], true) << "the class's own";
+  EXPECT_THAT(converted_family(json).notes, testing::Not(told)) << "there is no norm";
+  json[kKey] = false;
+  EXPECT_EQ(family_and_back(json)[kKey], false);
+  json["mamba_rms_norm"] = true;
+  EXPECT_EQ(family_and_back(json)[kKey], false);
+  EXPECT_THAT(converted_family(json).notes, testing::Not(told));
+  json[kKey] = true;
+  EXPECT_EQ(family_and_back(json)[kKey], true);
+  EXPECT_THAT(converted_family(json).notes, told);
+  json.erase(kKey);
+  EXPECT_THAT(converted_family(json).notes, told);
+  ArgsFromConfig run = converted_family(json);
+  std::erase_if(run.values, [&](const auto& value) { return value.first == kKey; });
+  const auto back =
+      config_from_args(shipped("falcon_h1"), Arguments(run.values.begin(), run.values.end()));
+  ASSERT_TRUE(back) << back.error().message;
+  EXPECT_EQ(Json::parse(back->json)[kKey], false) << "what Megatron has computed";
+}
+
 TEST(Granite4, WithoutExpertsHasNoArgumentsOfThem) {
   Json json = Json::parse(R"({
     "architectures": ["GraniteMoeHybridForCausalLM"], "model_type": "granitemoehybrid",
