@@ -33,13 +33,28 @@ bool is_read(const Mapping& mapping, std::string_view end) {
   });
 }
 
+// Whether some rule has a word for this type, or notes that it has none.
+bool is_told_apart(const ConfigRule& rule, const ArgValue& type) {
+  if (rule.args.empty() || std::ranges::find(rule.hf, "rope.type") == rule.hf.end()) return false;
+  if (rule.when_set) return same_value(*rule.when_set, type);
+  const auto is_type = [&](const auto& pair) { return same_value(pair.first, type); };
+  return !rule.otherwise || std::ranges::any_of(rule.map, is_type);
+}
+
+bool turns_channels(const Arguments& args) {
+  const std::string_view positions = text_of(args, "position_embedding_type");
+  return positions != "none" && positions != "learned_absolute" && positions != "relative";
+}
+
 // The type that all layers have, or those with whole attention.
-void add_rope_type(const Arguments& hf, const Arguments& args, Sentences& told) {
+void add_rope_type(const Mapping& mapping, const Arguments& hf, const Arguments& args,
+                   Sentences& told) {
   const std::string_view type = text_of(hf, "rope.type");
-  const bool is_lost = (type == "yarn" && text_of(args, "position_embedding_type") != "yarn" &&
-                        text_of(args, "rope_type") != "yarn") ||
-                       (type == "llama3" && !is_true(args, "use_rope_scaling"));
-  if (!is_lost) return;
+  if (type.empty() || type == "default" || !turns_channels(args)) return;
+  const ArgValue value{std::string(type)};
+  const bool is_known = std::ranges::any_of(
+      mapping.config, [&](const ConfigRule& rule) { return is_told_apart(rule, value); });
+  if (is_known) return;
   told.push_back(
       translated("rotary frequencies are scaled as rope.type = {} says, and the "
                  "arguments have position_embedding_type = {}",
@@ -115,7 +130,7 @@ void add_groups_of_experts(const Arguments& hf, const Arguments& args, Sentences
 std::vector<std::string> computed_otherwise(const Mapping& mapping, const Arguments& hf,
                                             const Arguments& args) {
   Sentences told;
-  add_rope_type(hf, args, told);
+  add_rope_type(mapping, hf, args, told);
   add_rope_of_windows(mapping, hf, told);
   add_rope_of_whole(mapping, hf, told);
   add_yarn_of_a_part(args, told);

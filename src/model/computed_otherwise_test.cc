@@ -57,6 +57,31 @@ TEST(ComputedOtherwise, ScaledFrequenciesThatTheArgumentsDoNotSay) {
   EXPECT_THAT(notes_of("qwen3", {{"rope_scaling", kYarn}}), Not(told));
 }
 
+TEST(ComputedOtherwise, TypesOfRotaryEmbeddingThatNoRuleReads) {
+  const auto told = Contains(HasSubstr("frequencies are scaled as rope.type = longrope says"));
+  const Json rope = {{"rope_scaling", {{"rope_type", "longrope"}, {"factor", 4.0}}}};
+  const Json falcon = with({{"multi_query", true}}, rope);
+  EXPECT_THAT(notes_of("falcon", falcon), told);
+  EXPECT_THAT(notes_of("falcon", with(falcon, {{"alibi", true}})), Not(told)) << "nothing turns";
+  const Json granite = with({{"shared_intermediate_size", 96},
+                             {"num_local_experts", 0},
+                             {"mamba_n_heads", 4},
+                             {"mamba_d_head", 32},
+                             {"mamba_n_groups", 1},
+                             {"mamba_d_state", 16}},
+                            rope);
+  EXPECT_THAT(notes_of("granitemoehybrid", with(granite, {{"position_embedding_type", "rope"}})),
+              told);
+  EXPECT_THAT(notes_of("granitemoehybrid", granite), Not(told));
+  EXPECT_THAT(notes_of("qwen3", rope), Not(told));
+  EXPECT_THAT(notes_of("qwen3", rope), Contains(HasSubstr("'longrope' has no counterpart")));
+  for (const char* type : {"linear", "dynamic", "llama3", "default"}) {
+    const Json read = {{"multi_query", true},
+                       {"rope_scaling", {{"rope_type", type}, {"factor", 4.0}}}};
+    EXPECT_THAT(notes_of("falcon", read), Not(Contains(HasSubstr("are scaled as")))) << type;
+  }
+}
+
 TEST(ComputedOtherwise, FrequenciesOfLayersWithAWindow) {
   const auto type = Contains(HasSubstr("rope.sliding_attention.rope_type = linear"));
   const auto theta = Contains(HasSubstr("rope.sliding_attention.rope_theta = 100"));
