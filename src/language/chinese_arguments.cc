@@ -124,6 +124,12 @@ std::span<const Sentence> chinese_of_arguments() {
        "训练参数中 {} = {}，而家族 {} 的 config.json 无法表达；请用 --hf-config 给出真实的 "
        "config.json，"
        "或用 --family 指定其他家族"},
+      {"the run's arguments have YaRN without its factor (yarn_rotary_scaling_factor, "
+       "rotary_scaling_factor), which config.json of family {} must say; give the true one with "
+       "--hf-config",
+       "训练参数使用 "
+       "YaRN，却没有其系数（yarn_rotary_scaling_factor、rotary_scaling_factor），而家族 "
+       "{} 的 config.json 必须写明；请用 --hf-config 给出真实的文件"},
       {"the run's arguments say that its MLPs use {}, and config.json of family {} would say {}; "
        "give "
        "the true one with --hf-config, or name another family with --family",

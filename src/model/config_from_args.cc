@@ -42,6 +42,7 @@ class ConfigBuilder {
     }
     SW_TRY(check_unsaid_arguments(mapping_, args_));
     SW_TRY(check_activation());
+    SW_TRY(check_yarn());
     const std::vector<std::string> architectures = {mapping_.architectures[0]};
     result_.json =
         hf_config_text(hf_, mapping_.is_of_diffusers ? std::vector<std::string>() : architectures);
@@ -58,6 +59,19 @@ class ConfigBuilder {
                 "the run's arguments say that its MLPs use {}, and config.json of family {} would "
                 "say {}; give the true one with --hf-config, or name another family with --family",
                 *run, mapping_.family, *config);
+  }
+
+  // transformers opens no config.json that names YaRN without its factor.
+  [[nodiscard]] Status check_yarn() const {
+    const ArgValue* const type = find_set(hf_, "rope.type");
+    if (type == nullptr || !same_value(*type, ArgValue{"yarn"}) || find_set(hf_, "rope.factor")) {
+      return {};
+    }
+    return fail(Code::kConfigMissing,
+                "the run's arguments have YaRN without its factor (yarn_rotary_scaling_factor, "
+                "rotary_scaling_factor), which config.json of family {} must say; give the true "
+                "one with --hf-config",
+                mapping_.family);
   }
 
   void add_size(const SizeRule& rule) {
@@ -146,7 +160,7 @@ class ConfigBuilder {
       if (rule.unset) {
         set(rule.hf[0], *rule.unset, false);
       } else if (rule.fallback) {
-        set(rule.hf[0], *rule.fallback, true);
+        set(rule.hf[0], is_yarn_without_factor(rule) ? ArgValue{"default"} : *rule.fallback, true);
       }
       return {};
     }
@@ -164,6 +178,15 @@ class ConfigBuilder {
     if (rule.integer && number != nullptr) value = static_cast<double>(*number);
     set(rule.hf[0], std::move(value), false);
     return {};
+  }
+
+  // What a class has where nothing is said needs what only the run can say.
+  [[nodiscard]] bool is_yarn_without_factor(const ConfigRule& rule) const {
+    if (rule.hf[0] != "rope.type" || !same_value(*rule.fallback, ArgValue{"yarn"})) return false;
+    return std::ranges::none_of(mapping_.config, [&](const ConfigRule& other) {
+      const bool is_factor = !other.hf.empty() && other.hf[0] == "rope.factor";
+      return is_factor && first_set(args_, other.args) != nullptr;
+    });
   }
 
   void check_constant(const ConfigRule& rule) {

@@ -437,6 +437,33 @@ TEST(GptOss, IsYarnOrElseSaysSo) {
               Contains(HasSubstr("rope.type = 'default' has no counter")));
 }
 
+TEST(GptOss, IsNotYarnWhereTheRunSaysNothingOfIt) {
+  const Arguments args{
+      {"num_layers", std::int64_t{2}},          {"hidden_size", std::int64_t{64}},
+      {"ffn_hidden_size", std::int64_t{32}},    {"moe_ffn_hidden_size", std::int64_t{32}},
+      {"num_attention_heads", std::int64_t{4}}, {"num_query_groups", std::int64_t{2}},
+      {"kv_channels", std::int64_t{16}},        {"num_experts", std::int64_t{4}},
+      {"padded_vocab_size", std::int64_t{128}}};
+  const auto plain = config_from_args(shipped("gpt_oss"), args);
+  ASSERT_TRUE(plain) << plain.error().message;
+  EXPECT_EQ(Json::parse(plain->json)["rope_scaling"], Json({{"rope_type", "default"}}))
+      << "the class scales where nothing is said";
+  EXPECT_THAT(plain->guessed, Contains("rope.type"));
+  Arguments scaled = args;
+  scaled["position_embedding_type"] = "yarn";
+  const auto refused = config_from_args(shipped("gpt_oss"), scaled);
+  ASSERT_FALSE(refused) << "transformers does not open it";
+  EXPECT_THAT(refused.error().message, HasSubstr("YaRN without its factor"));
+  scaled["yarn_rotary_scaling_factor"] = 32.0;
+  const auto yarn = config_from_args(shipped("gpt_oss"), scaled);
+  ASSERT_TRUE(yarn) << yarn.error().message;
+  EXPECT_EQ(Json::parse(yarn->json)["rope_scaling"]["factor"], 32.0);
+  scaled.erase("position_embedding_type");
+  const auto by_factor = config_from_args(shipped("gpt_oss"), scaled);
+  ASSERT_TRUE(by_factor) << by_factor.error().message;
+  EXPECT_EQ(Json::parse(by_factor->json)["rope_scaling"]["rope_type"], "yarn");
+}
+
 Json small(const std::string& family) {
   Json json = Json::parse(R"({
     "hidden_size": 64, "intermediate_size": 96, "num_attention_heads": 4, "num_hidden_layers": 2,
