@@ -464,6 +464,20 @@ TEST(GptOss, IsNotYarnWhereTheRunSaysNothingOfIt) {
   EXPECT_EQ(Json::parse(by_factor->json)["rope_scaling"]["rope_type"], "yarn");
 }
 
+TEST(Mistral4, ReadsTheRotaryShareAtEitherPlace) {
+  Json json = Json::parse(R"({
+    "architectures": ["Mistral4ForCausalLM"], "model_type": "mistral4", "hidden_size": 64,
+    "intermediate_size": 96, "moe_intermediate_size": 32, "num_attention_heads": 4,
+    "num_hidden_layers": 2, "num_key_value_heads": 4, "vocab_size": 128, "q_lora_rank": 24,
+    "kv_lora_rank": 16, "qk_nope_head_dim": 16, "qk_rope_head_dim": 8, "v_head_dim": 16,
+    "n_routed_experts": 4, "n_shared_experts": 1, "first_k_dense_replace": 0,
+    "partial_rotary_factor": 0.5, "rope_theta": 10000.0})");
+  EXPECT_EQ(argument(json, "rope_share_of_head"), ArgValue{0.5});
+  json.erase("partial_rotary_factor");
+  json["rope_parameters"] = {{"rope_type", "default"}, {"partial_rotary_factor", 0.25}};
+  EXPECT_EQ(argument(json, "rope_share_of_head"), ArgValue{0.25});
+}
+
 Json small(const std::string& family) {
   Json json = Json::parse(R"({
     "hidden_size": 64, "intermediate_size": 96, "num_attention_heads": 4, "num_hidden_layers": 2,
