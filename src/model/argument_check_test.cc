@@ -231,6 +231,22 @@ TEST(ArgumentCheck, NeedsNoRouterWhereNoLayerHasExperts) {
   EXPECT_THAT(run.with("num_experts", whole(4)), IsEmpty());
   run.args["moe_layer_freq"] = ArgValue{std::vector<std::int64_t>{0, 1}};
   EXPECT_THAT(run.with("num_experts", whole(4)), Contains("num_experts"));
+  run.args.erase("moe_layer_freq");
+  run.args["expert_layer_period"] = whole(4);
+  run.args["expert_layer_offset"] = whole(1);
+  EXPECT_THAT(run.with("num_experts", whole(4)), ElementsAre("num_experts"));
+  run.args["expert_layer_offset"] = whole(2);  // of the layers 0 and 1
+  EXPECT_THAT(run.with("num_experts", whole(4)), IsEmpty());
+}
+
+TEST(ArgumentCheck, NeedsNoRouterWhereAHybridsLettersHaveNone) {
+  SavedRun run;
+  run.tensors = {{"decoder.layers.0.mlp.linear_fc1.weight", DType::kBF16, {6, 8}},
+                 {"decoder.layers.0.mlp.linear_fc2.weight", DType::kBF16, {8, 6}}};
+  run.args = {{"hybrid_override_pattern", text("-")}};
+  EXPECT_THAT(run.with("num_experts", whole(4)), IsEmpty());
+  run.args = {{"hybrid_override_pattern", text("E")}};
+  EXPECT_THAT(run.with("num_experts", whole(4)), Contains("num_experts"));
 }
 
 TEST(ArgumentCheck, FindsEachSizeOfExperts) {

@@ -7,6 +7,7 @@
 #include "base/translated.h"
 #include "model/activation.h"
 #include "model/argument_facts.h"
+#include "model/config_rules.h"
 
 namespace shardwright {
 namespace {
@@ -104,11 +105,15 @@ class Widths {
   std::optional<bool> is_gated_;
 };
 
-// `moe_layer_freq`: a model cut down to its first layers may have none with experts.
-bool are_all_dense(const StatedArguments& stated) {
+// `moe_layer_freq`, a hybrid's letters, or Jamba's period and offset: a model cut down to its first
+// layers may have none with experts, and files of hybrids without experts say their number too.
+bool are_all_dense(const StatedArguments& stated, std::int64_t layers) {
+  if (const auto pattern = hybrid_pattern(stated)) return !pattern->contains('E');
   const ArgValue* found = stated.find("moe_layer_freq");
   const auto* list = found == nullptr ? nullptr : std::get_if<std::vector<std::int64_t>>(found);
-  return list != nullptr && std::ranges::find(*list, 1) == list->end();
+  if (list != nullptr) return std::ranges::find(*list, 1) == list->end();
+  return stated.find("expert_layer_period") != nullptr &&
+         whole_or(stated.find("expert_layer_offset"), 0) >= layers;
 }
 
 void check_experts(const LanguageTensors& model, StatedArguments& stated) {
@@ -119,7 +124,7 @@ void check_experts(const LanguageTensors& model, StatedArguments& stated) {
   if (router == nullptr) {
     const bool has_mlp = model.in_some_layer({"mlp.linear_fc2.weight"}) != nullptr;
     if (has_mlp) stated.hold(*name);
-    if (has_mlp && experts.value_or(0) > 1 && !are_all_dense(stated)) {
+    if (has_mlp && experts.value_or(0) > 1 && !are_all_dense(stated, model.layer_count())) {
       stated.contradict(*name, "no layer has a router");
     }
   } else if (!experts) {
