@@ -145,6 +145,27 @@ class ConfigCheck {
     return find_set(values_, path_of("kv_lora_rank")) == nullptr;
   }
 
+  // By layer_types, or by numbers of which 1 is a window (MiMo's own files).
+  [[nodiscard]] bool has_windows_alone() const {
+    if (const ArgValue* const types = find_set(values_, path_of("layer_types"))) {
+      const auto* list = std::get_if<std::vector<std::string>>(types);
+      return list != nullptr && std::ranges::all_of(*list, [](const std::string& type) {
+               return type == "sliding_attention";
+             });
+    }
+    const ArgValue* const flags = find_set(values_, path_of("hybrid_layer_pattern"));
+    const auto* list = flags == nullptr ? nullptr : std::get_if<std::vector<std::int64_t>>(flags);
+    return list != nullptr &&
+           std::ranges::all_of(*list, [](std::int64_t flag) { return flag == 1; });
+  }
+
+  // What counts the groups of heads, of those layers that there are.
+  [[nodiscard]] std::string_view key_of_groups() const {
+    constexpr std::string_view kOfWindows = "swa_num_key_value_heads";
+    if (stated(kOfWindows) && has_windows_alone()) return kOfWindows;
+    return stated("num_attention_groups") ? "num_attention_groups" : "num_key_value_heads";
+  }
+
   void check_heads() {
     const Number heads = stated("num_attention_heads");
     const Number groups = stated("num_key_value_heads");
@@ -215,8 +236,7 @@ class ConfigCheck {
     check("num_attention_heads", "self_attn.q_proj.weight", 0, rows, rows * 2);
     // Where a search has shaped the layers (Llama-Nemotron), each has groups of its own.
     if (find_set(values_, path_of("block_configs")) != nullptr) return;
-    const std::string_view key =
-        stated("num_attention_groups") ? "num_attention_groups" : "num_key_value_heads";
+    const std::string_view key = key_of_groups();
     check(key, "self_attn.k_proj.weight", 0, stated(key).value_or(*heads) * *channels,
           std::nullopt);
   }

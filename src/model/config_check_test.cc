@@ -97,6 +97,27 @@ TEST(ConfigCheck, KnowsOtherWordsForGroups) {
   EXPECT_THAT(contradicted_config(config, tensors), IsEmpty()) << "each layer has its own";
 }
 
+TEST(ConfigCheck, AsksForNoGroupsOfLayersThatAreNotThere) {
+  using Types = std::vector<std::string>;
+  HfConfig config = unknown_config();
+  config.values["num_key_value_heads"] = std::int64_t{1};
+  config.values["swa_num_key_value_heads"] = std::int64_t{2};
+  const std::vector<TensorDesc> tensors = sample().llama(false, false);
+  config.values["layer_types"] = Types{"sliding_attention", "sliding_attention"};
+  EXPECT_THAT(contradicted_config(config, tensors), IsEmpty());
+  config.values["layer_types"] = Types{"sliding_attention", "full_attention"};
+  EXPECT_THAT(keys_of(contradicted_config(config, tensors)), ElementsAre("num_key_value_heads"));
+  config.values.erase("layer_types");
+  config.values["hybrid_layer_pattern"] = std::vector<std::int64_t>{1, 1};
+  EXPECT_THAT(contradicted_config(config, tensors), IsEmpty());
+  config.values["hybrid_layer_pattern"] = std::vector<std::int64_t>{0, 1};
+  EXPECT_THAT(keys_of(contradicted_config(config, tensors)), ElementsAre("num_key_value_heads"));
+  config.values["hybrid_layer_pattern"] = std::vector<std::int64_t>{1, 1};
+  config.values["swa_num_key_value_heads"] = std::int64_t{4};
+  EXPECT_THAT(keys_of(contradicted_config(config, tensors)),
+              ElementsAre("swa_num_key_value_heads"));
+}
+
 TEST(ConfigCheck, ReadsAThinkersSection) {
   HfConfig config;
   for (const auto& [key, value] : unknown_config().values) {
