@@ -79,6 +79,13 @@ class NamingSearch {
     return as_stored;
   }
 
+  std::optional<HfNaming> run_as_stored() {
+    HfNaming naming;
+    naming.sizes_ = facts_.sizes;
+    naming.fit_ = fit_of(naming);
+    return naming.fit_ ? std::optional(std::move(naming)) : std::nullopt;
+  }
+
   std::optional<HfNaming> run_bare() {
     collect_shapes(facts_.mapping->items);
     std::set<std::string> bases;
@@ -263,6 +270,10 @@ std::optional<HfNaming> HfNaming::find_bare(const ModelFacts& facts, const Catal
   return NamingSearch(facts, catalog).run_bare();
 }
 
+std::optional<HfNaming> HfNaming::find_as_stored(const ModelFacts& facts, const Catalog& catalog) {
+  return NamingSearch(facts, catalog).run_as_stored();
+}
+
 Result<Catalog> HfNaming::apply(const Catalog& catalog, OtherTensors others, Notes& notes) const {
   RenamedCatalog renamed(catalog, sizes_);
   std::vector<std::string> left_out;
@@ -323,7 +334,11 @@ Result<Catalog> HfNaming::apply(const Catalog& catalog, OtherTensors others, Not
 
 bool may_be_bare(const Catalog& catalog) {
   return std::ranges::any_of(catalog.tensors, [](const StoredTensor& tensor) {
-    return tensor.desc.name.starts_with("layers.") || tensor.desc.name.starts_with("h.");
+    constexpr std::array<std::string_view, 3> kLayers = {"layers.", "h.", "blocks."};
+    const auto is_named = [&](std::string_view layers) {
+      return tensor.desc.name.starts_with(layers);
+    };
+    return std::ranges::any_of(kLayers, is_named);
   });
 }
 
@@ -340,8 +355,27 @@ void add_head(const TiedHead& head, Catalog& catalog) {
   catalog.tensors.push_back(std::move(copy));
 }
 
+// `XModel` is what transformers calls a model without a head.
+bool is_of_base_class(const ModelFacts& facts) {
+  return facts.config && !facts.config->architectures.empty() &&
+         facts.config->architectures.front().ends_with("Model");
+}
+
+// A head's bias, which nothing that is stored can stand for.
+void add_head_bias(const TiedHead& head, Catalog& catalog) {
+  const auto weight = std::ranges::find_if(catalog.tensors, [&](const StoredTensor& tensor) {
+    return tensor.desc.name == head.head && !tensor.desc.shape.empty();
+  });
+  if (weight == catalog.tensors.end()) return;
+  TensorDesc bias = weight->desc;
+  bias.name = head.head.substr(0, head.head.rfind('.')) + ".bias";
+  bias.shape = Dims{weight->desc.shape[0]};
+  catalog.tensors.push_back({std::move(bias), ChunkList(1)});
+}
+
 // Who saves a model without its head, as of one that gives embeddings, leaves no trace of it but
-// names without their first word. A language model of the family has one.
+// names without their first word, or the class where the family's names have no such word. A
+// language model of the family has a head; where that has a bias too, it stays missing.
 std::optional<HfNaming> find_without_head(const ModelFacts& facts, const Catalog& catalog,
                                           std::initializer_list<Catalog*> catalogs, Notes& notes) {
   const auto head = missing_head(descs_of(catalog));
@@ -349,6 +383,11 @@ std::optional<HfNaming> find_without_head(const ModelFacts& facts, const Catalog
   Catalog whole = without_chunks(catalog);
   add_head(*head, whole);
   std::optional<HfNaming> bare = HfNaming::find_bare(facts, whole);
+  if (!bare && is_of_base_class(facts)) bare = HfNaming::find_as_stored(facts, whole);
+  if (!bare) {
+    add_head_bias(*head, whole);
+    bare = HfNaming::find_bare(facts, whole);
+  }
   if (!bare) return std::nullopt;
   for (Catalog* each : catalogs) add_head(*head, *each);
   notes.push_back(

@@ -35,6 +35,10 @@ class HfNaming {
   [[nodiscard]] static std::optional<HfNaming> find_bare(const ModelFacts& facts,
                                                          const Catalog& catalog);
 
+  /// The names that are stored, where they are the family's already and give a model.
+  [[nodiscard]] static std::optional<HfNaming> find_as_stored(const ModelFacts& facts,
+                                                              const Catalog& catalog);
+
   /// What keeps the tensors from being a model of the family under these names; nothing where every
   /// tensor has its place and every place its tensor.
   [[nodiscard]] const Status& fit() const { return fit_; }

@@ -87,6 +87,15 @@ bool has_head_alone(std::string_view config_json, std::span<const TensorDesc> mo
 }
 
 std::optional<TiedHead> missing_head(std::span<const TensorDesc> model) {
+  constexpr std::string_view kPlainEmbedding = "embed.weight";  // DeepSeek's own
+  constexpr std::string_view kPlainHead = "head.weight";
+  const auto has = [&](std::string_view name) {
+    return std::ranges::find(model, name, &TensorDesc::name) != model.end();
+  };
+  if (has(kPlainEmbedding)) {
+    if (has(kPlainHead)) return std::nullopt;
+    return TiedHead{std::string(kPlainEmbedding), std::string(kPlainHead)};
+  }
   const std::vector<std::string> embeddings = names_that_end(model, kEmbeddings);
   if (embeddings.size() != 1 || !names_that_end(model, kHeads).empty()) return std::nullopt;
   const bool is_of_neox = ends_in(embeddings[0], "embed_in.weight");

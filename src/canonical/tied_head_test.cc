@@ -24,6 +24,22 @@ TEST(TiedHead, IsWhatConfigAndNamesSay) {
   EXPECT_EQ(find_tied_head("{", bare).error().code, Code::kJsonCorrupt);
 }
 
+TEST(MissingHead, HasTheNameThatGoesWithTheEmbeddings) {
+  const auto head_of = [](const char* embedding) {
+    const std::vector<TensorDesc> model = {{embedding, DType::kBF16, {30, 8}},
+                                           {"norm.weight", DType::kBF16, {8}}};
+    const auto head = missing_head(model);
+    return head && head->embedding == embedding ? head->head : "none";
+  };
+  EXPECT_EQ(head_of("embed_tokens.weight"), "lm_head.weight");
+  EXPECT_EQ(head_of("gpt_neox.embed_in.weight"), "embed_out.weight");
+  EXPECT_EQ(head_of("embed.weight"), "head.weight");
+  EXPECT_EQ(head_of("patch_embed.weight"), "none");
+  const std::vector<TensorDesc> whole = {{"embed.weight", DType::kBF16, {30, 8}},
+                                         {"head.weight", DType::kBF16, {30, 8}}};
+  EXPECT_FALSE(missing_head(whole));
+}
+
 TEST(UntiedConfig, SaysThatThereAreTwo) {
   EXPECT_EQ(untied_config(R"({"b": 1, "tie_word_embeddings": true,
                               "text_config": {"tie_word_embeddings": true}})")

@@ -118,6 +118,45 @@ def test_a_model_that_gives_embeddings_has_no_output_layer(shardwright, tmp_path
     checkpoints.assert_same({name: back[name] for name in tensors}, tensors)
 
 
+def save_base_model(folder, model_type):
+    """A model of the class that has no head, named as transformers names it."""
+    known = {**hf_models.NEWER_SIZES, **hf_models.FURTHER_SIZES, **hf_models.FAMILY_SIZES}[model_type]
+    config = transformers.AutoConfig.for_model(model_type, **known)
+    model = transformers.AutoModel.from_config(config, dtype=torch.bfloat16)
+    hf_models.fill(model)
+    model.save_pretrained(folder)
+    return checkpoints.load_hf(folder)
+
+
+@pytest.mark.parametrize("family, part", [("mpt", "transformer."), ("deepseek_v4", "")])
+def test_base_models_of_other_names(shardwright, tmp_path, family, part):
+    """Layers may be called blocks, and names may be a family's own, with a head beside them."""
+    model = tmp_path / "model"
+    tensors = save_base_model(model, family)
+    assert "head.weight" not in tensors and "lm_head.weight" not in tensors
+    shardwright("verify", model)
+    told = shardwright("convert", model, tmp_path / "core", "--to", "torch_dist").stderr
+    assert ("embed.weight is taken for it" in told) == (family == "deepseek_v4")
+    assert "EQUAL" in shardwright("diff", model, tmp_path / "core").stdout
+    shardwright("convert", tmp_path / "core", tmp_path / "back", "--to", "hf")
+    back = checkpoints.load_hf(tmp_path / "back")
+    checkpoints.assert_same({name: back[part + name] for name in tensors}, tensors)
+    # A language model's file that has lost its head is none of these.
+    config = json.loads((model / "config.json").read_text())
+    config["architectures"] = ["DeepseekV4ForCausalLM"]
+    (model / "config.json").write_text(json.dumps(config))
+    if family == "deepseek_v4":
+        refused = shardwright("convert", model, tmp_path / "no", "--to", "torch_dist", expect=2)
+        assert "1 tensor missing that it needs: head.weight" in refused.stderr
+
+
+@pytest.mark.parametrize("family", ["phi", "phimoe"])
+def test_the_embedding_is_no_bias_of_a_head(shardwright, tmp_path, family):
+    save_base_model(tmp_path / "model", family)
+    refused = shardwright("convert", tmp_path / "model", tmp_path / "no", "--to", "torch_dist", expect=2)
+    assert "1 tensor missing that it needs: lm_head.bias" in refused.stderr
+
+
 def test_names_may_lack_the_part_of_the_model(shardwright, tmp_path):
     """As `AutoModel` saves them, and as embedding models are published: transformers puts `model.`
     before them."""
