@@ -557,6 +557,39 @@ TEST(FalconH1, KeepsWhetherNormsComeBeforeGates) {
   EXPECT_EQ(Json::parse(back->json)[kKey], false) << "what Megatron has computed";
 }
 
+// Tensors would be another model's, or there would be none of this family.
+TEST(Families, NoteWhatNoTensorOfTheirsCanHave) {
+  const Json latent = {{"kv_lora_rank", 16},
+                       {"qk_nope_head_dim", 16},
+                       {"qk_rope_head_dim", 8},
+                       {"v_head_dim", 16},
+                       {"moe_intermediate_size", 32},
+                       {"n_routed_experts", 4},
+                       {"num_experts", 4},
+                       {"n_shared_experts", 1},
+                       {"num_shared_experts", 1},
+                       {"first_k_dense_replace", 1},
+                       {"num_experts_per_tok", 2},
+                       {"enable_moe_block", false},
+                       {"full_attention_interval", 2}};
+  const auto is_noted = [&](const std::string& family, const char* key, const Json& value) {
+    Json json = small(family);
+    json.update(latent);
+    json[key] = value;
+    const auto args = args_from_hf_config(shipped(family), *read_hf_config(json.dump()));
+    if (!args) throw std::runtime_error(args.error().message);
+    return std::ranges::any_of(args->notes, [&](const std::string& note) {
+      return note.starts_with(key) && note.contains("where Megatron has");
+    });
+  };
+  EXPECT_TRUE(is_noted("kimi_linear", "q_lora_rank", 8));
+  EXPECT_FALSE(is_noted("kimi_linear", "q_lora_rank", nullptr));
+  EXPECT_TRUE(is_noted("deepseek_v2", "mlp_bias", true));
+  EXPECT_FALSE(is_noted("deepseek_v2", "mlp_bias", false));
+  EXPECT_TRUE(is_noted("gemma4", "attention_bias", true));
+  EXPECT_FALSE(is_noted("gemma4", "attention_bias", false));
+}
+
 TEST(Granite4, WithoutExpertsHasNoArgumentsOfThem) {
   Json json = Json::parse(R"({
     "architectures": ["GraniteMoeHybridForCausalLM"], "model_type": "granitemoehybrid",

@@ -280,3 +280,20 @@ def test_other_names_of_norms_behind(shardwright, tmp_path):
     checkpoints.assert_same(
         checkpoints.load_hf(tmp_path / "back"), checkpoints.load_hf(tmp_path / "hf")
     )
+
+
+@pytest.mark.parametrize(
+    "key, value, told",
+    [
+        ("mamba_expand", 4, "in_proj.weight (334, 72): found shape"),
+        ("use_shared_attention_adapter", False, "18 tensors without a rule"),
+    ],
+)
+def test_zamba2_is_as_its_tensors_are(shardwright, tmp_path, key, value, told):
+    model = tmp_path / "model"
+    hf_models.create(model, "zamba2")
+    config = json.loads((model / "config.json").read_text())
+    assert config[key] != value
+    (model / "config.json").write_text(json.dumps(dict(config, **{key: value})))
+    refused = shardwright("convert", model, tmp_path / "no", "--to", "torch_dist", expect=2)
+    assert told in refused.stderr
