@@ -552,7 +552,7 @@ TEST(ParseArguments, ReadsWhatToTryAMappingOn) {
   const std::vector<Refusal> refusals = {
       {{"map"}, "map: name a command: check or list; see 'shardwright map --help'"},
       {{"map", "chek", "a"}, "map: found 'chek', expected check or list; did you mean check?"},
-      {{"map", "list", "--hf", "x"}, "map: unknown flag --hf"},
+      {{"map", "list", "--hf", "x"}, "map: --hf goes with another of its commands; see"},
       {{"map", "list", "x"}, "map: 'x' is one argument too many"},
       {{"clean"}, "DIR is missing; give the folder that outputs were written in"},
       {{"clean", "a", "--yes"}, "clean: unknown flag --yes"},

@@ -119,6 +119,10 @@ std::unexpected<Error> refuse_extra(const CLI::App& app, const std::string& extr
   for (const CLI::App* action : app.get_subcommands({})) {
     std::ranges::copy(flags_of(*action), std::back_inserter(flags));
   }
+  if (std::ranges::find(flags, flag) != flags.end()) {
+    return fail(Code::kUsage, "{}: {} goes with another of its commands; {}", help.name, flag,
+                see_help(app));
+  }
   return fail(Code::kUsage, "{}: unknown flag {}; {}", help.name, printable(flag),
               hint(flag, flags, app));
 }

@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
+#include <nlohmann/json.hpp>
 #include <set>
 
 #include "codec/safetensors_header.h"
@@ -562,6 +563,22 @@ TEST(LegacyFolders, ThatAreMissingAreNoticed) {
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().code, Code::kHole);
   EXPECT_THAT(refused.error().message, HasSubstr("missing mp_rank_01_001: tensor "));
+}
+
+TEST(Convert, CallsAnUnknownModelByWhatItsConfigSays) {
+  const TemporaryFolder place;
+  std::filesystem::copy(golden_path("hf/llama3/hf"), place / "in");
+  auto config = nlohmann::json::parse(read_golden("hf/llama3/hf/config.json"));
+  config["model_type"] = "nobodys_text";
+  const auto message = [&] {
+    place.put("in/config.json", config.dump());
+    const auto refused = convert_now(request_of(place / "in", place / "out", "torch_dist"));
+    return refused ? "none" : refused.error().message;
+  };
+  config["architectures"] = {"NobodysModel"};
+  EXPECT_THAT(message(), HasSubstr("found architecture 'NobodysModel'"));
+  config.erase("architectures");
+  EXPECT_THAT(message(), HasSubstr("found architecture 'nobodys_text'"));
 }
 
 // A family of the user's own: Llama with a tensor that is the same in every model.

@@ -47,7 +47,10 @@ Result<ModelFacts> facts_of_hf(Drafting& drafting) {
               "config.json: found architecture '{}', expected one that 'shardwright map list' "
               "shows; {}; a mapping file of your own (--map) can extend that family: "
               "docs/mapping.md says how, 'shardwright map check' tries it",
-              fmt::join(config.architectures, ", "), nearest);
+              config.architectures.empty()
+                  ? config.model_type
+                  : fmt::format("{}", fmt::join(config.architectures, ", ")),
+              nearest);
 }
 
 // Biases that config.json denies, widths that are others: the run's arguments would repeat it.

@@ -147,6 +147,7 @@ std::span<const Sentence> chinese_of_cli() {
       {"{}: '{}' is one argument too many; it takes {}; {}",
        "{}: '{}' 是多余的参数；它接受 {}；{}"},
       {"none", "没有"},
+      {"{}: {} goes with another of its commands; {}", "{}: {} 属于它的另一个命令；{}"},
       {"{}: unknown flag {}; {}", "{}: 未知参数 {}；{}"},
       {"{} belongs behind the command: shardwright {} ... {}",
        "{} 要写在命令之后：shardwright {} ... {}"},
