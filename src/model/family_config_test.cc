@@ -519,8 +519,29 @@ TEST(T5, NotesAnActivationThatMegatronLacks) {
   const auto told =
       Contains(HasSubstr("'gated-silu' has no counterpart in Megatron's openai_gelu"));
   EXPECT_THAT(converted_family(json).notes, testing::Not(told));
-  json["feed_forward_proj"] = "gated-silu";
+  EXPECT_EQ(family_and_back(json)["feed_forward_proj"], "gated-gelu");
+  json["feed_forward_proj"] = "gated-silu";  // UL2
   EXPECT_THAT(converted_family(json).notes, told);
+  EXPECT_EQ(family_and_back(json)["feed_forward_proj"], "gated-silu");
+  json["feed_forward_proj"] = "relu";
+  EXPECT_EQ(family_and_back(json)["feed_forward_proj"], "relu");
+}
+
+// Of the run alone: exact GELU, with a gate where it says so.
+TEST(T5, HasTheActivationOfTheRun) {
+  Arguments args{{"num_layers", std::int64_t{2}},          {"hidden_size", std::int64_t{64}},
+                 {"ffn_hidden_size", std::int64_t{96}},    {"num_attention_heads", std::int64_t{4}},
+                 {"padded_vocab_size", std::int64_t{128}}, {"openai_gelu", false},
+                 {"kv_channels", std::int64_t{16}}};
+  const auto activation = [&] {
+    const auto made = config_from_args(shipped("t5"), args);
+    return made ? Json::parse(made->json)["feed_forward_proj"] : Json(made.error().message);
+  };
+  EXPECT_EQ(activation(), "gelu");
+  args["gated_linear_unit"] = false;
+  EXPECT_EQ(activation(), "gelu");
+  args["gated_linear_unit"] = true;
+  EXPECT_EQ(activation(), "gated-gelu");
 }
 
 TEST(NemotronH, NotesAnotherActivationOfItsMixers) {
