@@ -76,6 +76,19 @@ std::span<const Sentence> chinese_of_deepspeed() {
       {"{}: tensor {} is of no layer that such a model has; only GPT-like models of "
        "Megatron-DeepSpeed are read this way",
        "{}: 张量 {} 不属于这种模型的任何层；只有 Megatron-DeepSpeed 的类 GPT 模型能这样读取"},
+      {"{}: tensor {}: the run had gpt_j_residual, so the bias is the sum of what {} "
+       "tensor-parallel ranks have, and no rule adds them up; GPT-NeoX's "
+       "tools/ckpts/convert_neox_to_hf.py does, and its model is read",
+       "{}: 张量 {}: 训练使用了 gpt_j_residual，因此该 bias 是 {} 个张量并行 rank 各自的值之和，"
+       "而没有规则把它们相加；GPT-NeoX 的 tools/ckpts/convert_neox_to_hf.py 会相加，其模型可读"},
+      {"{}: tensor {}: nothing says whether this run of GPT-NeoX had gpt_j_residual, with which "
+       "the bias is the sum of what {} tensor-parallel ranks have; copy the run's configuration "
+       "into {}/configs",
+       "{}: 张量 {}: 没有说明该 GPT-NeoX 训练是否使用了 gpt_j_residual；若使用，该 bias 是 {} 个"
+       "张量并行 rank 各自的值之和；请把训练的配置复制到 {}/configs"},
+      {"{}; its settings are taken for unknown", "{}；其中的设置视为未知"},
+      {"Megatron-Core has no argument for these settings of GPT-NeoX: {}",
+       "Megatron-Core 没有与 GPT-NeoX 的这些设置对应的参数：{}"},
       {"{}: found no file of layer {} between it and layer {}; copy it too",
        "{0}: 它与层 {2} 之间缺少层 {1} 的文件；请把它也拷贝过来"},
       {"found the layers' files {} behind the embedding's and the final norm's {} behind theirs, "

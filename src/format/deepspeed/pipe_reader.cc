@@ -5,12 +5,14 @@
 #include <map>
 #include <optional>
 #include <set>
+#include <span>
 
 #include "base/allowance.h"
 #include "base/fail.h"
 #include "base/text.h"
 #include "codec/torch_file.h"
 #include "codec/torch_tensor.h"
+#include "format/deepspeed/neox_arguments.h"
 #include "format/deepspeed/zero_file_name.h"
 #include "format/legacy/legacy_chunks.h"
 #include "format/tensors_beside.h"
@@ -28,6 +30,7 @@ struct LayerTensor {
   std::string name;
   LocatedTensor place;
   std::uint32_t file = 0;
+  std::string stored = {};  // its name there, once `name` is Megatron-Core's
 };
 using LayerTensors = std::vector<LayerTensor>;
 
@@ -48,6 +51,8 @@ struct FileNumbers {
 constexpr std::string_view kEmbeddingStem = "language_model.embedding.";
 constexpr std::string_view kHeadStem = "language_model.output_layer.";
 constexpr std::string_view kFinalNormStem = "language_model.encoder.final_layernorm.";
+// The module that GPT-NeoX puts its final norm into.
+constexpr std::string_view kNeoxNorm = "norm.";
 
 bool has_part(const LayerTensors& tensors, std::string_view part) {
   return std::ranges::any_of(tensors,
@@ -95,6 +100,7 @@ class PipeReader {
     for (std::int64_t rank = 0; rank < tensor_ranks_; ++rank) {
       ranks[static_cast<std::size_t>(rank)] = SW_TRY(read_rank(rank));
     }
+    for (const RankTensors& rank : ranks) SW_TRY(check_biases(rank));
     for (std::int64_t rank = 0; rank < tensor_ranks_; ++rank) {
       SW_TRY(defects_.report(place_rank(rank, ranks[static_cast<std::size_t>(rank)])));
     }
@@ -139,11 +145,17 @@ class PipeReader {
     if (!checkpoint_.directory->exists(kStates)) {
       checkpoint_.notes.push_back(
           translated("no {} tells the run's arguments: sizes follow from tensors alone", kStates));
-      return {};
+      return take_neox_arguments(*checkpoint_.directory, checkpoint_.arguments, checkpoint_.notes);
     }
     const auto file = SW_TRY(checkpoint_.files->get(number_of(std::string(kStates))));
     const TorchFile torch = SW_TRY(TorchFile::open(*file));
-    checkpoint_.arguments = SW_TRY(plain_arguments(torch.root().find("args")));
+    const pickle::Value args = torch.root().find("args");
+    checkpoint_.arguments = SW_TRY(plain_arguments(args));
+    is_neox_ = args.is(pickle::Kind::kDict) &&
+               !checkpoint_.arguments.contains("tensor_model_parallel_size");
+    if (is_neox_) {
+      SW_TRY(take_neox_arguments(*checkpoint_.directory, checkpoint_.arguments, checkpoint_.notes));
+    }
     const std::int64_t tensor = number_of_argument("tensor_model_parallel_size",
                                                    number_of_argument("model_parallel_size", 0));
     if (tensor > 0 && tensor != tensor_ranks_) {
@@ -235,9 +247,13 @@ class PipeReader {
       } else {
         others.emplace_back(*stem, layer);
         if (*stem == kEmbeddingStem && !numbers.embedding) numbers.embedding = number;
-        if (*stem == kFinalNormStem) numbers.final_norm = number;
+        if (*stem == kFinalNormStem) {
+          numbers.final_norm = number;
+          is_neox_ = is_neox_ || layer.front().name.starts_with(kNeoxNorm);
+        }
       }
       for (LayerTensor& tensor : layer) {
+        tensor.stored = tensor.name;
         tensor.name = core_name_of_early(*stem + leaf_of(*stem, tensor.name));
         SW_TRY(add(std::move(tensor), *stem == kEmbeddingStem, tensors));
       }
@@ -289,7 +305,9 @@ class PipeReader {
     if (!stems.contains(kEmbeddingStem)) return lacks_module("the embedding");
     if (!stems.contains(kFinalNormStem)) return lacks_module("the final norm");
     if (is_untied && !stems.contains(kHeadStem)) return lacks_module("the output layer");
-    if (checkpoint_.arguments.empty() && !stems.contains(kHeadStem) && !is_head_told_) {
+    const bool is_unknown =
+        checkpoint_.arguments.empty() || (is_neox_ && untied == checkpoint_.arguments.end());
+    if (is_unknown && !stems.contains(kHeadStem) && !is_head_told_) {
       checkpoint_.notes.emplace_back(
           "no file has an output layer, and no arguments say whether the run had one: the "
           "embedding is taken for it");
@@ -394,6 +412,41 @@ class PipeReader {
     return tensors;
   }
 
+  // With gpt_j_residual GPT-NeoX sums up what attention and MLP of all ranks give, and each rank
+  // has added a bias of its own by then: Megatron's bias is their sum.
+  Status check_biases(const RankTensors& tensors) const {
+    const auto known = checkpoint_.arguments.find("use_parallel_residual");
+    const bool is_known = known != checkpoint_.arguments.end();
+    if (!is_neox_ || tensor_ranks_ == 1 || (is_known && known->second == ArgValue{false}))
+      return {};
+    for (const LayerTensor& tensor : tensors.all) {
+      const bool is_of_rows = tensor.name.ends_with(".self_attention.linear_proj.bias") ||
+                              tensor.name.ends_with(".mlp.linear_fc2.bias");
+      if (!is_of_rows || SW_TRY(is_zero(tensor))) continue;
+      if (is_known) {
+        return fail(Code::kUnsupportedFormat,
+                    "{}: tensor {}: the run had gpt_j_residual, so the bias is the sum of what {} "
+                    "tensor-parallel ranks have, and no rule adds them up; GPT-NeoX's "
+                    "tools/ckpts/convert_neox_to_hf.py does, and its model is read",
+                    file_of(tensor), printable(tensor.stored), tensor_ranks_);
+      }
+      return fail(Code::kUnsupportedFormat,
+                  "{}: tensor {}: nothing says whether this run of GPT-NeoX had gpt_j_residual, "
+                  "with which the bias is the sum of what {} tensor-parallel ranks have; copy the "
+                  "run's configuration into {}/configs",
+                  file_of(tensor), printable(tensor.stored), tensor_ranks_,
+                  checkpoint_.directory->name());
+    }
+    return {};
+  }
+
+  [[nodiscard]] Result<bool> is_zero(const LayerTensor& tensor) const {
+    const auto file = SW_TRY(checkpoint_.files->get(tensor.file));
+    std::string bytes(tensor.place.range.length, '\0');
+    SW_TRY(file->read_at(tensor.place.range.offset, std::as_writable_bytes(std::span(bytes))));
+    return bytes.find_first_not_of('\0') == std::string::npos;
+  }
+
   Status place_rank(std::int64_t rank, const RankTensors& tensors) {
     LegacyStage stage;
     stage.config.tensor = tensor_ranks_;
@@ -430,6 +483,7 @@ class PipeReader {
   QkvOrder order_ = QkvOrder::kByGroup;
   std::string zero_file_;  // one of the optimizer's
   bool is_head_told_ = false;
+  bool is_neox_ = false;
 };
 
 }  // namespace
