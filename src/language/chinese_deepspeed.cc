@@ -86,6 +86,16 @@ std::span<const Sentence> chinese_of_deepspeed() {
        "into {}/configs",
        "{}: 张量 {}: 没有说明该 GPT-NeoX 训练是否使用了 gpt_j_residual；若使用，该 bias 是 {} 个"
        "张量并行 rank 各自的值之和；请把训练的配置复制到 {}/configs"},
+      {"{}: tensor {}: no rule says what Megatron-Core calls it; only GPT-like models of "
+       "Megatron-DeepSpeed and GPT-NeoX are read this way",
+       "{}: 张量 {}: 没有规则说明 Megatron-Core 如何称呼它；只有 Megatron-DeepSpeed 和 GPT-NeoX "
+       "的类 "
+       "GPT 模型能这样读取"},
+      {"{}: tensor {}: with num_kv_heads GPT-NeoX has queries, keys and values one behind another, "
+       "and no rule puts them in Megatron's order; GPT-NeoX's tools/ckpts/convert_neox_to_hf.py "
+       "does, and its model is read",
+       "{}: 张量 {}: 使用 num_kv_heads 时，GPT-NeoX 依次存放全部查询、键和值，而没有规则把它们排成 "
+       "Megatron 的顺序；GPT-NeoX 的 tools/ckpts/convert_neox_to_hf.py 可以，其模型可读"},
       {"{}; its settings are taken for unknown", "{}；其中的设置视为未知"},
       {"Megatron-Core has no argument for these settings of GPT-NeoX: {}",
        "Megatron-Core 没有与 GPT-NeoX 的这些设置对应的参数：{}"},

@@ -13,4 +13,7 @@ namespace shardwright {
 /// Megatron-Core model has come back as they are. Source: tools/checkpoint of Megatron-LM.
 [[nodiscard]] std::string core_name_of_early(std::string_view name);
 
+/// Whether a rule gives it Megatron-Core's name.
+[[nodiscard]] bool is_early_name(std::string_view name);
+
 }  // namespace shardwright

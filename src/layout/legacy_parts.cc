@@ -5,6 +5,7 @@
 #include <array>
 #include <unordered_map>
 #include <unordered_set>
+#include <utility>
 
 #include "base/fail.h"
 #include "layout/adapter_shards.h"
@@ -184,7 +185,9 @@ class Splitter {
                 : is_gated_first(tensor, by_name_);
     if (!is_in_two) return {{"", rows}};
     const std::int64_t ways = ways_of(tensor.name, is_expert_tensor(tensor.name));
-    return {{"", rows / 2, 0}, {"", rows / 2, rows / 2 * ways}};
+    std::vector<Segment> halves = {{"", rows / 2, 0}, {"", rows / 2, rows / 2 * ways}};
+    if (stage_.gate_is_second) std::swap(halves[0].before, halves[1].before);
+    return halves;
   }
 
   // Of a rank. Not all layers need have as many (drafts): the router beside them tells.

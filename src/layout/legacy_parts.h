@@ -35,6 +35,8 @@ struct LegacyStage {
   /// Towers with tensor sizes of their own: rank t holds shard t mod E of E.
   TowerSizes towers = {};
   OutputHeads heads = {};  ///< by the rows of a rank's embedding
+  /// A rank has `[V_r; W_r]` of a gated MLP, what is activated behind (GPT-NeoX).
+  bool gate_is_second = false;
 };
 
 /// A piece of a rank's tensor and where it belongs.

@@ -169,9 +169,49 @@ TEST(EarlyNames, BecomeThoseOfToday) {
            {"language_model.encoder.final_layernorm.weight", "decoder.final_layernorm.weight"},
            {"language_model.output_layer.weight", "output_layer.weight"},
            {"word_embeddings_for_head.weight", "embedding.word_embeddings.weight"},
+           {"language_model.embedding.word_embeddings.norm.bias",
+            "embedding.word_embeddings_layernorm.bias"},
+           {"language_model.encoder.layers.1.mlp.linear1.bias",
+            "decoder.layers.1.mlp.linear_fc1.bias"},
+           {"language_model.encoder.layers.1.mlp.linear2.weight",
+            "decoder.layers.1.mlp.linear_fc2.weight"},
+           {"language_model.encoder.layers.1.input_layernorm.scale",
+            "decoder.layers.1.self_attention.linear_qkv.layer_norm_weight"},
+           {"language_model.encoder.layers.1.post_attention_layernorm.scale",
+            "decoder.layers.1.mlp.linear_fc1.layer_norm_weight"},
+           {"language_model.encoder.final_layernorm.scale", "decoder.final_layernorm.weight"},
            {"vision_model.odd", "vision_model.odd"}}) {
     EXPECT_EQ(core_name_of_early(early), core);
   }
+}
+
+TEST(EarlyNames, ThatNoRuleHasAreTold) {
+  for (const char* name : {"language_model.embedding.word_embeddings.weight",
+                           "language_model.embedding.position_embeddings.weight",
+                           "language_model.encoder.layers.1.mlp.linear1.weight",
+                           "language_model.encoder.final_layernorm.weight"}) {
+    EXPECT_TRUE(is_early_name(name)) << name;
+  }
+  for (const char* name :
+       {"language_model.embedding.projection.weight",
+        "language_model.encoder.layers.1.mlp.w1.weight", "language_model.encoder.other.weight",
+        "decoder.layers.1.mlp.linear_fc1.weight"}) {
+    EXPECT_FALSE(is_early_name(name)) << name;
+  }
+}
+
+TEST(LegacyParts, FindTheGateBehindWhereItIs) {
+  LegacyStage stage{{2, 1, 1, 1, 2}, {1, 0, 0, 1}, {0}, 0, false};
+  const std::string mlp = "decoder.layers.0.mlp.";
+  const std::vector<TensorDesc> tensors = {tensor(mlp + "linear_fc1.weight", {4, 3}),
+                                           tensor(mlp + "linear_fc2.weight", {3, 2})};
+  EXPECT_EQ(parts_of(tensors, 0, stage),
+            (Lines{mlp + "linear_fc1.weight (8, 3) [2:4, 0:3] @0 (3, 1)",
+                   mlp + "linear_fc1.weight (8, 3) [6:8, 0:3] @6 (3, 1)"}));
+  stage.gate_is_second = true;
+  EXPECT_EQ(parts_of(tensors, 0, stage),
+            (Lines{mlp + "linear_fc1.weight (8, 3) [6:8, 0:3] @0 (3, 1)",
+                   mlp + "linear_fc1.weight (8, 3) [2:4, 0:3] @6 (3, 1)"}));
 }
 
 TEST(LegacyParts, TakeMixersApart) {

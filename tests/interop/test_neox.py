@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Layer files of GPT-NeoX as sources, against transformers' model of the same weights."""
+"""Layer files of GPT-NeoX and of Megatron-DeepSpeed's BLOOM as sources, against transformers' model of
+the same weights."""
+import argparse
 import json
 
 import pytest
@@ -154,3 +156,115 @@ def test_arguments_are_megatrons(shardwright, tmp_path):
         assert args[name] == value, name
     for name in ("pos_emb", "rotary_pct", "norm", "no_weight_tying", "gpt_j_residual", "model_parallel_size"):
         assert name not in args, name
+
+
+NEWER = (("mlp.dense_h_to_4h.", "mlp.linear1."), ("mlp.dense_4h_to_h.", "mlp.linear2."))
+
+
+@pytest.mark.parametrize("ranks", [1, 2])
+def test_newer_names_of_the_mlp(shardwright, tmp_path, ranks):
+    model = model_of(tmp_path / "hf", use_parallel_residual=False)
+    run = save(tmp_path / "run", model, ranks, ONE_AFTER_ANOTHER, rename=NEWER)
+    shardwright("convert", run, tmp_path / "made", "--to", "hf", "--hf-config", tmp_path / "hf")
+    assert_same(load_hf(tmp_path / "made"), load_hf(tmp_path / "hf"))
+    shardwright("verify", run, "--against", tmp_path / "hf")
+
+
+@pytest.mark.parametrize("name, renamed", [
+    ("mlp.dense_h_to_4h.", "mlp.w1."), ("attention.dense.", "attention.proj."),
+    ("input_layernorm.weight", "ln_1.weight"),
+])  # fmt: skip
+def test_names_without_a_rule(shardwright, tmp_path, name, renamed):
+    run = save(tmp_path / "run", model_of(tmp_path / "hf"), 2, ONE_AFTER_ANOTHER, rename=((name, renamed),))
+    refused(shardwright, run, tmp_path / "hf", tmp_path / "out", "layer_02-model_00", f"tensor {renamed}",
+            "no rule says", code="SW0330")  # fmt: skip
+
+
+def llama_of_neox(folder, ranks, config, state):
+    """As GPT-NeoX's MLP forward takes them apart: `x, gate = linear1(h).chunk(2)`."""
+    folder.mkdir()
+    heads, layers = config.num_attention_heads, config.num_hidden_layers
+    for rank in range(ranks):
+        def part(name, axis=0, rank=rank):
+            return state[name].chunk(ranks, axis)[rank]
+
+        files = {0: {"word_embeddings.weight": part("model.embed_tokens.weight")},
+                 layers + 3: {"norm.scale": state["model.norm.weight"]},
+                 layers + 4: {"final_linear.weight": part("lm_head.weight")}}  # fmt: skip
+        for i in range(layers):
+            own = f"model.layers.{i}."
+            qkv = [part(f"{own}self_attn.{n}_proj.weight").unflatten(0, (heads // ranks, -1)) for n in "qkv"]
+            files[i + 2] = {
+                "input_layernorm.scale": state[own + "input_layernorm.weight"],
+                "post_attention_layernorm.scale": state[own + "post_attention_layernorm.weight"],
+                "attention.query_key_value.weight": torch.cat(qkv, 1).flatten(0, 1),
+                "attention.dense.weight": part(own + "self_attn.o_proj.weight", 1),
+                "mlp.linear1.weight": torch.cat([part(f"{own}mlp.{n}_proj.weight") for n in ("up", "gate")]),
+                "mlp.linear2.weight": part(own + "mlp.down_proj.weight", 1),
+            }
+        for number, tensors in files.items():
+            torch.save({n: t.clone() for n, t in tensors.items()},
+                       folder / f"layer_{number:02d}-model_{rank:02d}-model_states.pt")  # fmt: skip
+        args = dict(num_layers=layers, hidden_size=config.hidden_size, num_attention_heads=heads,
+                    max_position_embeddings=32, padded_vocab_size=config.vocab_size, model_parallel_size=ranks,
+                    tokenizer_type="HFTokenizer", make_vocab_size_divisible_by=1)  # fmt: skip
+        torch.save({"module": None, "args": args, "iteration": 5}, folder / f"mp_rank_{rank:02d}_model_states.pt")
+    return folder
+
+
+@pytest.mark.parametrize("ranks", [1, 2])
+def test_gates_that_lie_behind(shardwright, tmp_path, ranks):
+    torch.manual_seed(0)
+    config = transformers.LlamaConfig(
+        vocab_size=64, hidden_size=16, intermediate_size=24, num_hidden_layers=2, num_attention_heads=4,
+        max_position_embeddings=32, architectures=["LlamaForCausalLM"],
+    )  # fmt: skip
+    model = transformers.LlamaForCausalLM(config)
+    model.save_pretrained(tmp_path / "hf")
+    run = llama_of_neox(tmp_path / "run", ranks, config, model.state_dict())
+    shardwright("convert", run, tmp_path / "made", "--to", "hf", "--hf-config", tmp_path / "hf")
+    assert_same(load_hf(tmp_path / "made"), load_hf(tmp_path / "hf"))
+
+
+def test_heads_that_share_a_key(shardwright, tmp_path):
+    run = save(tmp_path / "run", model_of(tmp_path / "hf"), 1, PARALLEL)
+    for file in (run / f"layer_{i:02d}-model_00-model_states.pt" for i in (2, 3)):
+        tensors = torch.load(file)
+        for leaf in ("weight", "bias"):
+            tensors[f"attention.query_key_value.{leaf}"] = tensors[f"attention.query_key_value.{leaf}"][:32]
+        torch.save(tensors, file)
+    refused(shardwright, run, tmp_path / "hf", tmp_path / "out", "layer_02-model_00", "num_kv_heads")
+
+
+@pytest.mark.parametrize("ranks", [1, 2])
+def test_bloom(shardwright, tmp_path, ranks):
+    """BigScience's Megatron-DeepSpeed normalises the embedding within its module."""
+    torch.manual_seed(0)
+    config = transformers.BloomConfig(vocab_size=64, hidden_size=16, n_layer=2, n_head=4,
+                                      architectures=["BloomForCausalLM"])  # fmt: skip
+    model = transformers.BloomForCausalLM(config)
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.copy_(torch.randn(parameter.shape))
+    model.save_pretrained(tmp_path / "hf")
+    state = {n.removeprefix("transformer."): t for n, t in model.state_dict().items()}
+    files = {1: {"word_embeddings.weight": state["word_embeddings.weight"],
+                 **{f"word_embeddings.norm.{n}": state[f"word_embeddings_layernorm.{n}"] for n in ("weight", "bias")}},
+             6: {n: state[f"ln_f.{n}"] for n in ("weight", "bias")}}  # fmt: skip
+    for i in range(2):
+        files[i + 3] = {n.removeprefix(f"h.{i}."): t for n, t in state.items() if n.startswith(f"h.{i}.")}
+    (tmp_path / "run").mkdir()
+    for rank in range(ranks):
+        for number, tensors in files.items():
+            own = {n: parts_of(n.replace("self_attention.dense", "attention.dense"), t, ranks, False)[rank].clone()
+                   for n, t in tensors.items()}  # fmt: skip
+            torch.save(own, tmp_path / "run" / f"layer_{number:02d}-model_{rank:02d}-model_states.pt")
+        args = argparse.Namespace(
+            num_layers=2, hidden_size=16, ffn_hidden_size=64, num_attention_heads=4, kv_channels=4,
+            padded_vocab_size=64, max_position_embeddings=32, seq_length=32, position_embedding_type="alibi",
+            tensor_model_parallel_size=ranks, pipeline_model_parallel_size=1, layernorm_epsilon=1e-5,
+        )  # fmt: skip
+        state = {"module": None, "args": args, "checkpoint_version": 3.0, "iteration": 5}
+        torch.save(state, tmp_path / "run" / f"mp_rank_{rank:02d}_model_states.pt")
+    shardwright("convert", tmp_path / "run", tmp_path / "made", "--to", "hf", "--hf-config", tmp_path / "hf")
+    assert_same(load_hf(tmp_path / "made"), load_hf(tmp_path / "hf"))

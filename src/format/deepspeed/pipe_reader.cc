@@ -61,7 +61,8 @@ bool has_part(const LayerTensors& tensors, std::string_view part) {
 
 // What a layer's names begin with in a model from before Megatron-Core.
 std::optional<std::string> stem_of(const LayerTensors& tensors, std::int64_t layer) {
-  if (has_part(tensors, "query_key_value.") || has_part(tensors, "mlp.dense_h_to_4h.")) {
+  if (has_part(tensors, "query_key_value.") || has_part(tensors, "mlp.dense_h_to_4h.") ||
+      has_part(tensors, "mlp.linear1.")) {
     return fmt::format("language_model.encoder.layers.{}.", layer);
   }
   if (has_part(tensors, "word_embeddings.weight") || has_part(tensors, "position_embeddings.")) {
@@ -72,7 +73,8 @@ std::optional<std::string> stem_of(const LayerTensors& tensors, std::int64_t lay
   }
   const bool is_norm = std::ranges::all_of(tensors, [](const LayerTensor& tensor) {
     return tensor.place.shape.size() == 1 &&
-           (tensor.name.ends_with("weight") || tensor.name.ends_with("bias"));
+           (tensor.name.ends_with("weight") || tensor.name.ends_with("bias") ||
+            tensor.name.ends_with("scale"));
   });
   if (is_norm) return std::string(kFinalNormStem);
   return std::nullopt;
@@ -100,7 +102,10 @@ class PipeReader {
     for (std::int64_t rank = 0; rank < tensor_ranks_; ++rank) {
       ranks[static_cast<std::size_t>(rank)] = SW_TRY(read_rank(rank));
     }
-    for (const RankTensors& rank : ranks) SW_TRY(check_biases(rank));
+    for (const RankTensors& rank : ranks) {
+      SW_TRY(check_biases(rank));
+      SW_TRY(check_groups(rank));
+    }
     for (std::int64_t rank = 0; rank < tensor_ranks_; ++rank) {
       SW_TRY(defects_.report(place_rank(rank, ranks[static_cast<std::size_t>(rank)])));
     }
@@ -254,7 +259,9 @@ class PipeReader {
       }
       for (LayerTensor& tensor : layer) {
         tensor.stored = tensor.name;
-        tensor.name = core_name_of_early(*stem + leaf_of(*stem, tensor.name));
+        const std::string early = *stem + leaf_of(*stem, tensor.name);
+        if (!is_early_name(early)) return refuse_name(tensor);
+        tensor.name = core_name_of_early(early);
         SW_TRY(add(std::move(tensor), *stem == kEmbeddingStem, tensors));
       }
     }
@@ -314,6 +321,13 @@ class PipeReader {
       is_head_told_ = true;
     }
     return {};
+  }
+
+  [[nodiscard]] std::unexpected<Error> refuse_name(const LayerTensor& tensor) const {
+    return fail(Code::kZeroLayout,
+                "{}: tensor {}: no rule says what Megatron-Core calls it; only GPT-like models of "
+                "Megatron-DeepSpeed and GPT-NeoX are read this way",
+                file_of(tensor), printable(tensor.name));
   }
 
   [[nodiscard]] const std::string& file_of(const LayerTensor& tensor) const {
@@ -440,6 +454,24 @@ class PipeReader {
     return {};
   }
 
+  // Where several heads share a key, GPT-NeoX has all queries in front of the keys, and Megatron
+  // those of each group.
+  Status check_groups(const RankTensors& tensors) const {
+    if (!is_neox_) return {};
+    for (const LayerTensor& tensor : tensors.all) {
+      const Dims& shape = tensor.place.shape;
+      if (!tensor.name.ends_with(".linear_qkv.weight") || shape.size() != 2) continue;
+      if (shape[0] * tensor_ranks_ == 3 * shape[1]) continue;
+      return fail(
+          Code::kUnsupportedFormat,
+          "{}: tensor {}: with num_kv_heads GPT-NeoX has queries, keys and values one behind "
+          "another, and no rule puts them in Megatron's order; GPT-NeoX's "
+          "tools/ckpts/convert_neox_to_hf.py does, and its model is read",
+          file_of(tensor), printable(tensor.stored));
+    }
+    return {};
+  }
+
   [[nodiscard]] Result<bool> is_zero(const LayerTensor& tensor) const {
     const auto file = SW_TRY(checkpoint_.files->get(tensor.file));
     std::string bytes(tensor.place.range.length, '\0');
@@ -452,6 +484,7 @@ class PipeReader {
     stage.config.tensor = tensor_ranks_;
     stage.rank.tensor = rank;
     stage.qkv_order = order_;
+    stage.gate_is_second = is_neox_;
     stage.heads_per_rank = number_of_argument("num_attention_heads", 0) / tensor_ranks_;
     std::vector<TensorDesc> descs;
     for (const LayerTensor& tensor : tensors.all) {
