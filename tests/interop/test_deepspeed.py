@@ -468,6 +468,26 @@ def test_damage_is_found(shardwright, copied):
     assert "SW0314" in shardwright("verify", run, expect=1).stdout
 
 
+@pytest.mark.parametrize("kind", ["run", "universal"])
+def test_names_of_one_tensor_that_no_list_tells(shardwright, saved, tmp_path, kind):
+    """Older versions of DeepSpeed have no `shared_params`: the model's own tensors share a storage."""
+    case = saved("zero2")
+    run = shutil.copytree(case / "run" if kind == "run" else next((case / "universal").iterdir()), tmp_path / "run")
+    shutil.copy(case / "run" / "config.json", run)
+    embedding, head = "model.embed_tokens.weight", "lm_head.weight"
+
+    def edit(state):
+        assert state.pop("shared_params") == {head: embedding}
+        state["module"]["corner"] = state["module"][embedding][:2]
+
+    change(next(run.rglob("mp_rank_00_model_states.pt")), edit)
+    shardwright("convert", run, tmp_path / "hf", "--to", "safetensors")
+    found, weights = load_hf(tmp_path / "hf"), expected_of(case)[0]
+    corner = found.pop("corner")
+    assert corner.dtype == torch.bfloat16 and corner.shape == (2, 16), "a part of a tensor is another"
+    assert_same(found, {n: t.contiguous() for n, t in weights.items()})
+
+
 def test_a_prefix_of_all_names_is_taken_off(shardwright, copied, saved, tmp_path):
     run, data = copied("zero2")
 

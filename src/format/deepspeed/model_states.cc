@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "format/deepspeed/model_states.h"
 
+#include <map>
+#include <set>
+
 #include "base/allowance.h"
 #include "base/fail.h"
 #include "base/text.h"
@@ -37,6 +40,7 @@ class ModelStatesReader {
     states_.frozen = SW_TRY(read_shapes("frozen_param_shapes", root.find("frozen_param_shapes")));
     SW_TRY(read_frozen_parts(dict_pairs(root.find("frozen_param_fragments"))));
     SW_TRY(read_shared(dict_pairs(root.find("shared_params"))));
+    find_shared();
     SW_TRY(look_beside(dict_pairs(root)));
     if (const Value steps = root.find("global_steps")) states_.steps = steps.as_int();
     if (const Value ranks = root.find("dp_world_size")) states_.data_ranks = ranks.as_int();
@@ -138,6 +142,32 @@ class ModelStatesReader {
       states_.shared.emplace_back(std::move(name), std::string(*other));
     }
     return {};
+  }
+
+  // Older versions of DeepSpeed list none: what lies where a trained parameter does is that
+  // parameter under another name.
+  void find_shared() {
+    std::map<std::uint64_t, const StateTensor*> trained;  // by the place of the first element
+    std::set<std::string_view> parameters;
+    for (const ZeroGroup& group : states_.groups) {
+      for (const ZeroParameter& parameter : group) parameters.insert(parameter.name);
+    }
+    std::set<std::string_view> known = parameters;
+    known.insert(states_.buffers.begin(), states_.buffers.end());
+    for (const ZeroParameter& parameter : states_.frozen) known.insert(parameter.name);
+    for (const auto& [name, other] : states_.shared) known.insert(name);
+    for (const StateTensor& tensor : states_.module) {
+      if (!parameters.contains(tensor.name) || element_count(tensor.place.shape) == 0) continue;
+      trained.emplace(tensor.place.range.offset, &tensor);
+    }
+    for (const StateTensor& tensor : states_.module) {
+      const auto found = trained.find(tensor.place.range.offset);
+      if (found == trained.end() || known.contains(tensor.name)) continue;
+      const LocatedTensor& place = found->second->place;
+      const bool is_it = place.shape == tensor.place.shape && place.dtype == tensor.place.dtype &&
+                         place.strides == tensor.place.strides;
+      if (is_it) states_.shared.emplace_back(tensor.name, found->second->name);
+    }
   }
 
   const TorchFile& torch_;
