@@ -142,8 +142,9 @@ std::span<const Sentence> chinese_of_deepspeed() {
        "{0}: 形状为 {1}，应为参数 {3} 的 {2}"},
       {"parameter {}: the model has it, but it has no folder in {}",
        "参数 {}: 模型中有它，但 {} 中没有它的文件夹"},
-      {"{} tensors that only model-parallel ranks have are left out: {}",
-       "只有模型并行 rank 才有的 {} 个张量不写出：{}"},
+      {"{} tensors that were not trained are left out: nothing says how model-parallel ranks cut "
+       "them: {}",
+       "{} 个未训练的张量不写出：没有说明各模型并行 rank 如何切分它们：{}"},
       {"found both {} and {}, of one rank; keep the files of one save",
        "{} 和 {} 都在，却属于同一个 rank；请只保留同一次保存的文件"},
       {"found {} without mp_rank_{:02}_model_states.pt, which has the parameters' names and "

@@ -108,6 +108,32 @@ def save_without_zero(folder):
     config.save_pretrained(pathlib.Path(folder) / "run")
 
 
+def save_tensor_parallel(folder, stage, frozen):
+    """`folder/run` and `folder/universal`, of a model with buffers that two ranks share out by AutoTP."""
+    os.environ["LOCAL_RANK"] = str(dist.get_rank())
+    deepspeed.init_distributed("gloo")
+    folder = pathlib.Path(folder)
+    model, config = build(tied=False, frozen=frozen)
+    model.register_buffer("real", torch.arange(5) + 0.1)
+    model.register_buffer("whole", torch.arange(5))
+    settings = {
+        "train_micro_batch_size_per_gpu": 1, "bf16": {"enabled": True},
+        "zero_optimization": {"stage": stage}, "tensor_parallel": {"autotp_size": 2},
+        "zero_allow_untested_optimizer": True, "zero_force_ds_cpu_optimizer": False,
+        "optimizer": {"type": "AdamW", "params": {"lr": 1e-3, "torch_adam": True}},
+    }  # fmt: skip
+    trained = [p for p in model.parameters() if p.requires_grad]
+    engine, *_ = deepspeed.initialize(model=model, model_parameters=trained, config=settings)
+    ids = torch.randint(0, VOCABULARY, (1, 8), generator=torch.Generator().manual_seed(0))
+    engine.backward(engine(input_ids=ids, labels=ids).loss)
+    engine.step()
+    engine.save_checkpoint(folder / "run")
+    if dist.get_rank() == 0:
+        make_universal(folder / "run", strict=not frozen)
+        config.save_pretrained(next((folder / "universal").iterdir()))
+    dist.barrier()
+
+
 class Block(torch.nn.Module):
     """A layer that keeps its width."""
 
@@ -169,12 +195,12 @@ def batches(length):
         yield ids, ids
 
 
-def make_universal(run):
+def make_universal(run, strict=True):
     tag = (run / "latest").read_text()
     ds_to_universal.main(
         argparse.Namespace(
             input_folder=str(run / tag), output_folder=str(run.parent / "universal" / tag),
-            num_extract_workers=1, num_merge_workers=1, keep_temp_folder=False, strict=True,
+            num_extract_workers=1, num_merge_workers=1, keep_temp_folder=False, strict=strict,
             inject_missing_state=True,
         )
     )  # fmt: skip

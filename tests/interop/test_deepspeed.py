@@ -709,3 +709,31 @@ def test_a_universal_checkpoint_with_the_model_of_another_run(shardwright, saved
     other = tmp_path / "run" / "zero" / name.replace("up_proj", "gate_proj") / "fp32.pt"
     shutil.copy(other, tmp_path / "run" / "zero" / name / "fp32.pt")
     refused(shardwright, tmp_path / "run", tmp_path, "mp_rank_00_model_states.pt: 1 of its ", name)
+
+
+@pytest.mark.parametrize("stage, frozen", [(1, False), (2, True), (3, False)])
+def test_what_tensor_parallel_ranks_do_not_train(shardwright, ranks, tmp_path, stage, frozen):
+    """A universal checkpoint has folders for it too, of a frozen parameter with one rank's part."""
+    ranks("deepspeed_jobs", "save_tensor_parallel", 2, folder=tmp_path, stage=stage, frozen=frozen)
+    source = next((tmp_path / "universal").iterdir())
+    told = shardwright("convert", source, tmp_path / "dcp", "--to", "dcp").stderr
+    found, expected = load_dcp(tmp_path / "dcp"), {}
+    for folder in (source / "zero").iterdir():
+        if (folder / "exp_avg.pt").exists():
+            value = torch.load(folder / "fp32.pt", weights_only=False)
+            expected[folder.name] = value["param"] if isinstance(value, dict) else value
+    assert expected
+    states = torch.load(next(source.glob("*mp_rank_01_model_states.pt")), weights_only=False)
+    buffers = {name: states["module"][name] for name in ("real", "whole")}
+    assert_same({n: t for n, t in found.items() if not n.startswith("optimizer.")}, expected | buffers)
+    names = [f"model.layers.0.{n}" for n in ("input_layernorm.weight", "mlp.down_proj.weight")]
+    for name in names:
+        assert told.count(name) == frozen, told
+    if frozen:
+        assert "9 tensors that were not trained are left out" in told
+        done = shardwright("convert", source, tmp_path / "hf", "--to", "hf", expect=2)
+        assert names[0] in done.stderr
+    value = torch.load(next(source.glob("*mp_rank_01_model_states.pt")), weights_only=False)
+    value["module"]["whole"] = value["module"]["whole"] + 1
+    torch.save(value, next(source.glob("*mp_rank_01_model_states.pt")))
+    refused(shardwright, source, tmp_path, "whole", code="SW0411", to="safetensors")

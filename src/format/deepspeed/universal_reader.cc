@@ -5,6 +5,7 @@
 #include <iterator>
 #include <map>
 #include <optional>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -68,11 +69,14 @@ class UniversalReader {
     });
   }
 
-  // What was not trained: the model states have it whole, and as the model computed with it.
+  // What was not trained: the model states have it as the model computed with it. Of a frozen
+  // parameter that model-parallel ranks share, its folder has one rank's part.
   [[nodiscard]] bool is_of_module_alone(std::string_view name) const {
-    if (!is_whole_ || !cut_.empty() || shapes_.contains(name)) return false;
-    const auto& module = models_.front().states.module;
-    return std::ranges::any_of(module, [&](const auto& tensor) { return tensor.name == name; });
+    if (shapes_.empty() || shapes_.contains(name) || (is_whole_ && !cut_.empty())) return false;
+    return std::ranges::any_of(models_, [&](const RankModel& rank) {
+      const std::vector<StateTensor>& module = rank.states.module;
+      return std::ranges::find(module, name, &StateTensor::name) != module.end();
+    });
   }
 
   // Under ZeRO 3 all ranks' files list the same; model-parallel ranks have parameters of their own,
@@ -227,27 +231,34 @@ class UniversalReader {
     return known != shapes_.end() && (is_whole_ || is_bare) ? known->second : stored;
   }
 
+  // Each rank has buffers whole, and of frozen parameters what it computes with.
+  Status add_untrained(const StateTensor& tensor, const RankModel& rank) {
+    if (buffers_.contains(tensor.name)) {
+      return model_.add_replica(tensor.name, rank.file, tensor.place);
+    }
+    if (model_.has(tensor.name)) return {};
+    const std::vector<std::string>& buffers = rank.states.buffers;
+    if (std::ranges::find(buffers, tensor.name) != buffers.end()) {
+      buffers_.insert(tensor.name);
+    } else if (!is_whole_) {
+      left_out_.insert(tensor.name);
+      return {};
+    } else if (!cut_.empty() && element_count(tensor.place.shape) == 0) {
+      return fail(Code::kZeroLayout, "parameter {}: the model has it, but it has no folder in {}",
+                  printable(tensor.name), kUniversalFolder);
+    }
+    return model_.add_whole(tensor.name, rank.file, tensor.place);
+  }
+
   Status add_rest() {
     std::vector<std::string> order;
-    std::vector<std::string> left_out;
     for (const auto& [name, other] : models_.front().states.shared) {
       if (model_.has(other) && !model_.has(name)) SW_TRY(model_.add_shared(name, other));
     }
     for (const RankModel& rank : models_) {
       for (const StateTensor& tensor : rank.states.module) {
         order.push_back(tensor.name);
-        if (model_.has(tensor.name)) continue;
-        if (!is_whole_) {
-          left_out.push_back(tensor.name);
-          continue;
-        }
-        const bool is_placeholder = !cut_.empty() && element_count(tensor.place.shape) == 0;
-        if (is_placeholder) {
-          return fail(Code::kZeroLayout,
-                      "parameter {}: the model has it, but it has no folder in {}",
-                      printable(tensor.name), kUniversalFolder);
-        }
-        SW_TRY(model_.add_whole(tensor.name, rank.file, tensor.place));
+        SW_TRY(add_untrained(tensor, rank));
       }
     }
     const bool is_pipeline = std::ranges::all_of(
@@ -257,10 +268,13 @@ class UniversalReader {
           "the run was a pipeline, of which a universal checkpoint has what was trained only: "
           "parameters that were frozen, and buffers, are in the run's own layer files");
     }
-    if (!left_out.empty()) {
+    if (!left_out_.empty()) {
+      const std::vector<std::string> names(left_out_.begin(), left_out_.end());
       checkpoint_.notes.push_back(
-          translated("{} tensors that only model-parallel ranks have are left out: {}",
-                     left_out.size(), name_list(left_out)));
+          translated("{} tensors that were not trained are left out: nothing says how "
+                     "model-parallel ranks cut "
+                     "them: {}",
+                     names.size(), name_list(names)));
     }
     model_.finish(order);
     tell_beside(models_.front().states.unread, checkpoint_.catalog.files[models_.front().file],
@@ -278,7 +292,9 @@ class UniversalReader {
   std::map<std::string, std::pair<DType, std::string>> dtypes_;          // of each kind, and a file
   std::vector<std::pair<std::string, std::vector<std::string>>> kinds_;  // of each parameter
   std::optional<std::pair<std::int64_t, std::string>> step_;             // the first, and its file
-  bool is_whole_ = true;  // no model-parallel rank has a part of it
+  std::set<std::string> buffers_;   // taken from the model states
+  std::set<std::string> left_out_;  // what no rule puts together
+  bool is_whole_ = true;            // no model-parallel rank has a part of it
 };
 
 }  // namespace
