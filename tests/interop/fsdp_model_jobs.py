@@ -9,8 +9,9 @@ import torch.distributed.checkpoint as dcp
 import transformers
 from checkpoints import load_hf
 from torch.distributed.checkpoint.state_dict import get_model_state_dict, get_optimizer_state_dict
-from torch.distributed.device_mesh import init_device_mesh
+from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
 from torch.distributed.fsdp import FullyShardedDataParallel, StateDictType, fully_shard
+from torch.distributed.tensor import DTensor, Shard, distribute_tensor
 
 
 def whole_model(folder):
@@ -85,3 +86,14 @@ def save_fsdp1(folder, out):
     flat = FullyShardedDataParallel(whole_model(folder), use_orig_params=False, device_id=torch.device("cpu"))
     with FullyShardedDataParallel.state_dict_type(flat, StateDictType.LOCAL_STATE_DICT):
         save_rank(flat.state_dict(), f"{out}/flat")
+
+
+def save_on_some(out, ranks):
+    """Tensors on a mesh of the first `ranks`; the others pickle that they have nothing of them."""
+    mesh = DeviceMesh("cpu", torch.arange(ranks))
+    whole = torch.arange(10.0)
+    if dist.get_rank() < ranks:
+        sharded = distribute_tensor(whole, mesh, [Shard(0)], src_data_rank=None)
+    else:
+        sharded = DTensor.from_local(torch.empty(0), mesh, [Shard(0)], shape=whole.shape, stride=(1,))
+    save_rank({"sharded": sharded, "plain": torch.ones(2)}, out)

@@ -141,3 +141,13 @@ def test_ranks_that_disagree_are_refused(shardwright, fsdp2, tmp_path):
     done = shardwright("convert", run, tmp_path / "out", "--to", "hf", expect=2)
     assert "model_world_size_2_rank_1.pt" in done.stderr and "model.norm.weight" in done.stderr
     assert not (tmp_path / "out").exists()
+
+
+def test_ranks_that_a_mesh_lacks_hold_nothing(shardwright, ranks, tmp_path):
+    ranks("fsdp_model_jobs", "save_on_some", 3, out=tmp_path / "run", ranks=2)
+    shardwright("convert", tmp_path / "run", tmp_path / "made", "--to", "safetensors")
+    assert_same(load_hf(tmp_path / "made"), {"sharded": torch.arange(10.0), "plain": torch.ones(2)})
+    shardwright("verify", tmp_path / "run")
+    shutil.copy(tmp_path / "run/model_world_size_3_rank_2.pt", tmp_path / "run/model_world_size_3_rank_1.pt")
+    done = shardwright("convert", tmp_path / "run", tmp_path / "out", "--to", "safetensors", expect=2)
+    assert "tensor sharded" in done.stderr and not (tmp_path / "out").exists()

@@ -93,8 +93,13 @@ Result<RankTensor> read_dtensor(const Dims& shape, Value state) {
     placed.push_back(SW_TRY(read_placement(placements[i])));
   }
   const Dims sizes = SW_TRY(mesh_sizes(mesh));
-  const Dims coordinate =
-      SW_TRY(read_extents(mesh.attribute("_coordinate_on_dim"), "at which rank it was"));
+  const Value at = mesh.attribute("_coordinate_on_dim");
+  const Dims local = SW_TRY(read_torch_view(tensor.pieces[0].local)).shape;
+  if (at.is_none() && element_count(local) == 0) {  // the mesh is of other ranks
+    tensor.pieces.clear();
+    return tensor;
+  }
+  const Dims coordinate = SW_TRY(read_extents(at, "at which rank it was"));
   tensor.pieces[0].box = SW_TRY(local_box(shape, sizes, placed, coordinate));
   return tensor;
 }

@@ -110,6 +110,19 @@ TEST(RankTensor, AMeshMayBeTheTensorOfItsRanks) {
   EXPECT_EQ(box_of(s.dtensor(mesh, {s.placement("Shard", 0)}, {1, 4})), (Box{{9, 0}, {1, 4}}));
 }
 
+TEST(RankTensor, ARankThatTheMeshLacksHasNothing) {
+  Spelling s;
+  const Value rows = s.placement("Shard", 0);
+  const Value mesh = s.mesh({2}, {0});
+  s.d.set_attribute(mesh, "_coordinate_on_dim", s.d.none());
+  const RankTensor tensor = read_rank_tensor(s.dtensor(mesh, {rows}, {0})).value();
+  EXPECT_EQ(tensor.shape, (Dims{10, 4}));
+  EXPECT_TRUE(tensor.pieces.empty());
+  const Result<RankTensor> some = read_rank_tensor(s.dtensor(mesh, {rows}, {5, 4}));
+  ASSERT_FALSE(some);
+  EXPECT_THAT(some.error().message, HasSubstr("at which rank it was"));
+}
+
 TEST(RankTensor, ShardsSayTheirPlaces) {
   Spelling s;
   const Value state = s.d.tuple({s.d.list(std::vector<Value>{s.shard({5, 0}, {5, 4})})});
