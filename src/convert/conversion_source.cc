@@ -47,6 +47,7 @@ class Opening {
     }
     SW_TRY(check_sizes());
     SW_TRY(check_optimizer());
+    SW_TRY(check_weights());
     SW_TRY(undo_components());
     SW_TRY(leave_states_of_hf());
     SW_TRY(check_prediction_source(request_, checkpoint().location.traits.is_hf_model));
@@ -131,6 +132,14 @@ class Opening {
                 "{}: no rule says whose the optimizer states in {} are, and they are not "
                 "converted; leave --optimizer keep out",
                 request_.input, file);
+  }
+
+  // States go nowhere without the model that they are of, but under their own names.
+  [[nodiscard]] Status check_weights() const {
+    const std::string alone =
+        keeps_names(request_) ? std::string() : note_on_states_alone(checkpoint());
+    if (alone.empty()) return {};
+    return fail(Code::kNothingStored, "{}: {}", request_.input, alone);
   }
 
   // Everything in between works on an ordinary Megatron model: names of a MIMO source become that

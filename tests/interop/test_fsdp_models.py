@@ -5,6 +5,7 @@ import shutil
 
 import pytest
 import torch
+import torch.distributed.checkpoint as dcp
 from checkpoints import GOLDEN, assert_same, load_hf
 from same_model import is_the_model
 
@@ -151,3 +152,16 @@ def test_ranks_that_a_mesh_lacks_hold_nothing(shardwright, ranks, tmp_path):
     shutil.copy(tmp_path / "run/model_world_size_3_rank_2.pt", tmp_path / "run/model_world_size_3_rank_1.pt")
     done = shardwright("convert", tmp_path / "run", tmp_path / "out", "--to", "safetensors", expect=2)
     assert "tensor sharded" in done.stderr and not (tmp_path / "out").exists()
+
+
+def test_an_optimizers_folder_has_no_weights(shardwright, tmp_path):
+    """As accelerate saves it: optimizer_0."""
+    states = {"exp_avg": torch.ones(4), "exp_avg_sq": torch.ones(4), "step": torch.tensor(2.0)}
+    folder = tmp_path / "optimizer_0"
+    dcp.save({"optimizer": {"state": {"lm_head.weight": states}}}, checkpoint_id=folder, no_dist=True)
+    for to in ("hf", "torch_dist", "legacy"):
+        for more in ((), ("--optimizer", "drop"), ("--optimizer", "keep")):
+            done = shardwright("convert", folder, tmp_path / "out", "--to", to, *more, expect=2)
+            assert "SW0320" in done.stderr and "the weights are elsewhere" in done.stderr
+            assert "--optimizer drop" not in done.stderr
+    shardwright("convert", folder, tmp_path / "made", "--to", "dcp")
