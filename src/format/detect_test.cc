@@ -479,6 +479,9 @@ TEST(OnlyCandidate, NamesEachAndTheWayOut) {
               HasSubstr("found '../etc', expected an iteration or 'release'"));
   EXPECT_EQ(refused({{"v0/checkpoint-8/model.safetensors", "x"}}, {"hf"}).message,
             "ckpt: found v0; further down there is hf in v0/checkpoint-8; give its folder");
+  EXPECT_THAT(
+      refused({{"pytorch_model_fsdp_rank0.bin", "x"}, {"optimizer_0/.metadata", "x"}}).message,
+      HasSubstr("ckpt: pytorch_model_fsdp_rank0.bin shows FSDP1's local state dict"));
   EXPECT_EQ(refused({{"a", "x"}, {"b", "x"}, {"c", "x"}, {"d", "x"}, {"e", "x"}}).message,
             "ckpt: found a, b, c, d, expected .metadata, *.safetensors or iter_* folders");
 }

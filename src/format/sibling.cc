@@ -15,6 +15,7 @@ constexpr Sibling kPipe = {"deepspeed_stages", "sibling.pipe", "reader.pipe"};
 constexpr Sibling kDeepSpeed = {"deepspeed", "sibling.deep_speed", "reader.deep_speed"};
 constexpr Sibling kNemoOne = {"nemo1", "sibling.nemo_one", "reader.nemo_one"};
 constexpr Sibling kVerlFsdp = {"verl_fsdp", "sibling.verl_fsdp", "reader.verl_fsdp"};
+constexpr Sibling kFsdpLocal = {"fsdp_local", "sibling.fsdp_local", "reader.fsdp_local"};
 constexpr Sibling kMlite = {"mlite", "sibling.mlite", "reader.mlite"};
 constexpr Sibling kCornstarch = {"cornstarch", "sibling.cornstarch", "reader.cornstarch"};
 constexpr Sibling kZarr = {"zarr", "sibling.zarr", "reader.zarr"};
@@ -54,6 +55,7 @@ constexpr std::array kRules = {
     Rule{&kNemoOne, {"*.nemo"}},
     Rule{&kNemoOne, {"*-unfinished"}},
     Rule{&kVerlFsdp, {"fsdp_config.json"}},
+    Rule{&kFsdpLocal, {"pytorch_model_fsdp_*rank#.bin"}},
     Rule{&kMlite, {"training_state_rank_#.pt"}},
     Rule{&kCornstarch, {"module/", "projector/"}},
     Rule{&kCornstarch, {"pytorch_model-stage-*"}},

@@ -43,6 +43,8 @@ std::vector<Row> inventory() {
       {"cornstarch", {"module/a.bin", "projector/b.bin"}},
       {"peft", {"adapter_config.json", "adapter_model.bin"}},
       {"gradients", {"mp_rank_00.pth", "mp_rank_01.pth"}},
+      {"fsdp_local", {"pytorch_model_fsdp_rank0.bin", "pytorch_model_fsdp_rank1.bin"}},
+      {"fsdp_local", {"pytorch_model_fsdp_1_rank0.bin"}},
       {"legacy_rank", {"model_optim_rng.pt", "distrib_optim.pt"}},
       {"optimizer", {"distrib_optim.pt"}},
       {"optimizer", {"layer_wise_optimizer_0.pt"}},

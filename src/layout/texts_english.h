@@ -284,6 +284,8 @@ inline constexpr std::array kEnglishTexts = {
     Text{"reader.cornstarch", "Cornstarch (ColossalAI's checkpoint IO)"},
     Text{"reader.dataloader", "Megatron-Energon, through --dataloader-save"},
     Text{"reader.deep_speed", "DeepSpeed's load_checkpoint, or shardwright, given its folder"},
+    Text{"reader.fsdp_local",
+         "the FSDP run that wrote it; save with StateDictType.SHARDED_STATE_DICT"},
     Text{"reader.gguf",
          "llama.cpp; transformers can turn many back (gguf_file=, then save_pretrained)"},
     Text{"reader.gradients", "torch.load"},
@@ -330,6 +332,9 @@ inline constexpr std::array kEnglishTexts = {
     Text{
         "sibling.deep_speed",
         "a DeepSpeed checkpoint (model states by model-parallel rank; SwissArmyTransformer's too)"},
+    Text{"sibling.fsdp_local",
+         "FSDP1's local state dict, in which nothing says which tensors a flat parameter is made "
+         "of"},
     Text{"sibling.gguf", "a model for llama.cpp (GGUF)"},
     Text{"sibling.gradients", "gradients that Megatron saved (mp_rank_*.pth), no checkpoint"},
     Text{"sibling.mlite", "training state of MLite, one file per rank"},

@@ -165,3 +165,13 @@ def test_an_optimizers_folder_has_no_weights(shardwright, tmp_path):
             assert "SW0320" in done.stderr and "the weights are elsewhere" in done.stderr
             assert "--optimizer drop" not in done.stderr
     shardwright("convert", folder, tmp_path / "made", "--to", "dcp")
+
+
+def test_a_local_state_dict_of_accelerates(shardwright, fsdp1, tmp_path):
+    for rank in range(2):
+        shutil.copy(fsdp1 / f"flat/model_world_size_2_rank_{rank}.pt", tmp_path / f"pytorch_model_fsdp_rank{rank}.bin")
+    shutil.copytree(fsdp1 / "dcp", tmp_path / "optimizer_0")
+    for command in (("convert", tmp_path, tmp_path / "out", "--to", "hf"), ("verify", tmp_path)):
+        done = shardwright(*command, expect=2)
+        assert "pytorch_model_fsdp_rank0.bin shows FSDP1's local state dict" in done.stderr
+        assert "SHARDED_STATE_DICT" in done.stderr
