@@ -383,7 +383,9 @@ std::optional<HfNaming> find_without_head(const ModelFacts& facts, const Catalog
   Catalog whole = without_chunks(catalog);
   add_head(*head, whole);
   std::optional<HfNaming> bare = HfNaming::find_bare(facts, whole);
-  if (!bare && is_of_base_class(facts)) bare = HfNaming::find_as_stored(facts, whole);
+  if (!bare && is_of_base_class(facts) && !HfNaming::find_as_stored(facts, catalog)) {
+    bare = HfNaming::find_as_stored(facts, whole);
+  }
   if (!bare) {
     add_head_bias(*head, whole);
     bare = HfNaming::find_bare(facts, whole);
