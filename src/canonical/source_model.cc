@@ -165,7 +165,7 @@ Result<Catalog> megatron_catalog(const Checkpoint& checkpoint, const FamilyChoic
                                  Wrappers& wrappers, Notes& notes, bool accepts_loss) {
   const Catalog& stored = checkpoint.catalog;
   if (is_fsdp(checkpoint)) {
-    return accepts_loss ? named_canonically(stored, notes)
+    return accepts_loss ? named_canonically(stored, checkpoint.arguments, notes)
                         : canonical_from_fsdp(stored, checkpoint.arguments, notes);
   }
   if (!is_mimo(stored)) return stored;

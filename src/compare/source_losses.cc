@@ -57,7 +57,7 @@ Result<Losses> find_lost_of_fsdp(const Checkpoint& source) {
     return Losses{{{"pieces", whole.error().message}}, {}};
   }
   std::vector<std::string> left_out;
-  const Result<Catalog> model = named_canonically(pieces, left_out);
+  const Result<Catalog> model = named_canonically(pieces, source.arguments, left_out);
   if (!model) return Losses();
   return find_lost_of_megatron(*model, source.arguments);
 }

@@ -436,6 +436,86 @@ TEST(FsdpSource, BecomesTheCanonicalTensors) {
   EXPECT_TRUE(canonical_from_fsdp(catalog, disjoint, notes));
 }
 
+std::vector<std::string> model_names(const Result<Catalog>& canonical) {
+  std::vector<std::string> names;
+  if (!canonical) return {canonical.error().message};
+  for (const StoredTensor& tensor : canonical->tensors) {
+    if (!is_optimizer_name(tensor.desc.name)) names.push_back(tensor.desc.name);
+  }
+  return names;
+}
+
+Catalog catalog_of(const std::vector<std::pair<std::string, Dims>>& tensors) {
+  Catalog catalog;
+  for (const auto& [name, shape] : tensors) {
+    catalog.tensors.push_back(
+        {{"model.module." + name, DType::kF32, shape}, ChunkList(shape.size()), Encoding::kRaw});
+  }
+  return catalog;
+}
+
+const Arguments kAlone = {{"tensor_model_parallel_size", ArgValue{std::int64_t{1}}}};
+
+// What a version stores under its modules' names, another stores as torch_dist does.
+TEST(FsdpSource, HasOneNameForWhatVersionsCallDifferently) {
+  const std::string layer = "decoder.layers.0.self_attention.";
+  std::vector<std::string> notes;
+  for (const char* inner : {"mtp_model_layer", "transformer_layer"}) {
+    const Catalog catalog =
+        catalog_of({{std::string("mtp.layers.0.") + inner + ".mlp.linear_fc2.weight", {2, 2}}});
+    EXPECT_THAT(model_names(canonical_from_fsdp(catalog, {}, notes)),
+                testing::ElementsAre("mtp.layers.0.transformer_layer.mlp.linear_fc2.weight"));
+  }
+  const Catalog fused = catalog_of({{layer + "linear_qkv_down_proj.weight", {5, 4}},
+                                    {layer + "linear_qkv_down_proj.layer_norm_weight", {4}},
+                                    {layer + "linear_q_up_proj.weight", {8, 3}}});
+  const Catalog apart = catalog_of({{layer + "linear_q_down_proj.weight", {3, 4}},
+                                    {layer + "linear_kv_down_proj.weight", {2, 4}},
+                                    {"decoder.layers.0.input_layernorm.weight", {4}},
+                                    {layer + "linear_q_up_proj.weight", {8, 3}}});
+  EXPECT_EQ(model_names(canonical_from_fsdp(fused, kAlone, notes)),
+            model_names(canonical_from_fsdp(apart, kAlone, notes)));
+  std::vector<std::pair<std::string, Dims>> parts = {{layer + "A_log", {2}},
+                                                     {layer + "out_proj.weight", {4, 6}}};
+  std::vector<std::string> expected = {layer + "A_log", layer + "out_proj.weight"};
+  const Catalog whole = catalog_of({parts[0], parts[1], {layer + "in_proj.weight", {24, 4}}});
+  for (const auto& [part, rows] :
+       {std::pair("query", 4), std::pair("key", 4), std::pair("value", 6), std::pair("z", 6),
+        std::pair("beta", 2), std::pair("alpha", 2)}) {
+    expected.push_back(layer + "in_proj.weight." + part);
+    parts.push_back({expected.back(), {rows, 4}});
+  }
+  EXPECT_EQ(model_names(canonical_from_fsdp(whole, kAlone, notes)), expected);
+  EXPECT_EQ(model_names(canonical_from_fsdp(catalog_of(parts), {}, notes)), expected);
+  const auto unknown = canonical_from_fsdp(whole, {}, notes);
+  ASSERT_FALSE(unknown);
+  EXPECT_EQ(unknown.error().code, Code::kUnsupportedFormat);
+  EXPECT_THAT(unknown.error().message, HasSubstr(layer + "in_proj.weight"));
+  parts.push_back({layer + "in_proj.weight", {24, 4}});
+  const auto twice = canonical_from_fsdp(catalog_of(parts), kAlone, notes);
+  ASSERT_FALSE(twice);
+  EXPECT_EQ(twice.error().code, Code::kDuplicateName);
+}
+
+// Settings keep the modules' names where states have those of torch_dist.
+TEST(FsdpName, HasSettingsUnderAnyNameOfTheParameter) {
+  const std::string root = "optimizer.param_to_group_meta.module.module.module.";
+  const auto settings = [](const std::string& parameter) {
+    return fsdp_settings_of(split_fsdp_parameter(parameter));
+  };
+  EXPECT_EQ(settings("mtp.layers.0.mtp_model_layer.mlp.linear_fc2.weight"),
+            settings("mtp.layers.0.transformer_layer.mlp.linear_fc2.weight"));
+  EXPECT_EQ(settings("a.self_attention.in_proj.weight.query"),
+            settings("a.self_attention.in_proj.weight"));
+  EXPECT_EQ(settings("a.mlp.experts.local_experts.1.linear_fc1.weight"),
+            settings("a.mlp.experts.linear_fc1.weight1"));
+  EXPECT_THAT(settings("a.self_attention.linear_qkv_down_proj.weight"),
+              testing::ElementsAre(root + "a.self_attention.linear_q_down_proj.weight",
+                                   root + "a.self_attention.linear_kv_down_proj.weight"));
+  EXPECT_EQ(settings("a.self_attention.linear_qkv_down_proj.layer_norm_weight"),
+            settings("a.input_layernorm.weight"));
+}
+
 class FsdpTarget : public testing::TestWithParam<const char*> {};
 
 TEST_P(FsdpTarget, GoesToMegatronAndHuggingFaceAndBack) {
@@ -482,6 +562,29 @@ TEST(FsdpTargetState, KeepsTheOptimizer) {
   EXPECT_EQ(
       difference(read_all_tensors(folder / "c").value(), read_all_tensors(folder / "a").value()),
       "");
+}
+
+TEST(FsdpTargetState, RefusesHalfAMixer) {
+  const TemporaryFolder folder;
+  ASSERT_TRUE(
+      convert_now(dcp_request(golden_path("hf/nemotron_h/hf"), folder / "dist", "torch_dist")));
+  ConvertRequest request = dcp_request(folder / "dist", folder / "out", "fsdp_dtensor");
+  const auto whole = convert_now(request);
+  ASSERT_TRUE(whole) << whole.error().text();
+  EXPECT_THAT(whole->notes, testing::Contains(HasSubstr("as 1 tensor-parallel ranks have them")));
+  EXPECT_THAT(
+      whole->notes,
+      testing::Contains(HasSubstr("convolutions of Mamba mixers are called conv1d.weight")));
+  const Checkpoint written = open_checkpoint(folder / "out").value();
+  EXPECT_THAT(written.catalog.tensors,
+              testing::Contains(
+                  testing::ResultOf([](const StoredTensor& tensor) { return tensor.desc.name; },
+                                    testing::EndsWith("mixer.in_proj.weight"))));
+  request.output = folder / "half";
+  request.exclude = {"*mixer.in_proj.weight.B"};
+  const auto made = convert_now(request);
+  ASSERT_FALSE(made);
+  EXPECT_THAT(made.error().message, HasSubstr("its part .B is missing"));
 }
 
 TEST(FsdpTargetState, RefusesPipelineStages) {

@@ -101,7 +101,10 @@ TEST(ReplicaNames, AreNotWritten) {
     for (const auto& [name, tensor] : written) {
       EXPECT_EQ(name.find("__tp_replica"), std::string::npos) << name;
     }
-    ASSERT_TRUE(convert_now(plain_request(out / "y", format)));
+    // The two runs had other modules, whose names show where Megatron-FSDP's files are made.
+    ConvertRequest plain = plain_request(out / "y", format);
+    if (format == "fsdp_dtensor") plain.spec = ModuleSpec::kLocal;
+    ASSERT_TRUE(convert_now(plain));
     EXPECT_EQ(difference(written, read_all_tensors(out / "y").value()), "") << format;
   }
 }

@@ -262,7 +262,7 @@ TEST(SourceLosses, OfStagesAreAcceptedUnderStoredNamesOnly) {
   }
   // Digests and differences have no other names to give.
   std::vector<std::string> notes;
-  EXPECT_EQ(named_canonically(source.catalog, notes).value().tensors.size(),
+  EXPECT_EQ(named_canonically(source.catalog, source.arguments, notes).value().tensors.size(),
             source.catalog.tensors.size() - 3);
   EXPECT_FALSE(canonical_from_fsdp(source.catalog, source.arguments, notes));
 }

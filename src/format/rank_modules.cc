@@ -9,8 +9,9 @@ LegacyModules rank_modules(std::span<const TensorDesc> model, const Arguments& a
                            bool is_local, const VersionedNames& names) {
   LegacyModules modules;
   const auto grouped = arguments.find("moe_grouped_gemm");
-  modules.grouped_experts =
-      !is_local && grouped != arguments.end() && grouped->second == ArgValue{true};
+  modules.grouped_experts = grouped == arguments.end()
+                                ? names.has_grouped_experts.value_or(false)
+                                : !is_local && grouped->second == ArgValue{true};
   const bool is_latent = std::ranges::any_of(model, [](const TensorDesc& desc) {
     return desc.name.find(".linear_kv_down_proj.") != std::string::npos;
   });

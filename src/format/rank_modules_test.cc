@@ -35,12 +35,29 @@ TEST(RankModules, AreCalledAsTheVersionOfTheRunHasThem) {
 }
 
 TEST(RankModules, AreCalledAsInFilesOfRanks) {
-  const LegacyModules older = rank_modules({}, kRunOf019, false, {false, false});
+  VersionedNames names;
+  names.has_mtp_model_layer = names.has_plain_convolution = false;
+  const LegacyModules older = rank_modules({}, kRunOf019, false, names);
   EXPECT_FALSE(older.mtp_model_layer);
   EXPECT_FALSE(older.plain_convolution);
-  const LegacyModules newer = rank_modules({}, kRunOf016, false, {true, true});
+  names.has_mtp_model_layer = names.has_plain_convolution = true;
+  const LegacyModules newer = rank_modules({}, kRunOf016, false, names);
   EXPECT_TRUE(newer.mtp_model_layer);
   EXPECT_TRUE(newer.plain_convolution);
+}
+
+TEST(RankModules, HaveExpertsAsTheArgumentsSayAndElseAsFilesShow) {
+  VersionedNames names;
+  const auto is_grouped = [&](const Arguments& arguments) {
+    return rank_modules({}, arguments, false, names).grouped_experts;
+  };
+  EXPECT_FALSE(is_grouped({}));
+  note_version("decoder.layers.0.mlp.experts.linear_fc1.weight3", names);
+  EXPECT_TRUE(is_grouped({}));
+  EXPECT_FALSE(is_grouped({{"moe_grouped_gemm", false}}));
+  note_version("decoder.layers.0.mlp.experts.local_experts.3.linear_fc1.weight", names);
+  EXPECT_FALSE(is_grouped({}));
+  EXPECT_TRUE(is_grouped({{"moe_grouped_gemm", true}}));
 }
 
 TEST(RankModules, AreWhoseTheNormsShowWhereNoArgumentSays) {

@@ -24,6 +24,40 @@ std::span<const Sentence> chinese_of_fsdp() {
        "number, as Megatron-FSDP saves them",
        "张量 {}: 所有层的两半存于一处，应像 Megatron-FSDP 保存的那样，每层的两半在其层号之下"},
       {"tensor {}: found shape {}, expected rows", "张量 {}: 形状为 {}，应有行"},
+      {"tensor {}: found the weights of all experts in one, as the grouped linears of "
+       "Megatron-Core "
+       "0.16 and before have them, expected a tensor for each expert; save it as torch_dist there",
+       "张量 {}: 所有专家的权重存于一处，这是 Megatron-Core 0.16 及更早版本的 grouped linear "
+       "的形式，应为每个专家一个张量；请在那里另存为 torch_dist"},
+      {"tensor {}: its rows are several tensors' and lie as the run's tensor-parallel ranks had "
+       "them, and no arguments of the run say how many there were; convert a save that has its "
+       "entry args",
+       "张量 {}: 它的行属于多个张量，按训练时各张量并行 rank "
+       "的顺序排列，而没有训练参数说明有多少个 "
+       "rank；请转换带有条目 args 的保存"},
+      {"tensor {}: found {} rows, which its parts on {} tensor-parallel ranks don't make up",
+       "张量 {}: 有 {} 行，与它在 {} 个张量并行 rank 上的各部分不符"},
+      {"tensor {}: its part {} is missing, and Megatron-FSDP has all of them in one; leave all of "
+       "them out, or none",
+       "张量 {}: 缺少它的部分 {}，而 Megatron-FSDP 把所有部分存于一处；请全部排除，或都不排除"},
+      {"tensor {}: found {} rows, expected a multiple of --tp {}",
+       "张量 {}: 有 {} 行，应为 --tp {} 的倍数"},
+      {"the rows of {} and its like lie as {} tensor-parallel ranks have them: a run of another "
+       "size would take them for others; convert with its size (--tp)",
+       "{} 及同类张量的行按 {} 个张量并行 rank "
+       "的顺序排列：其他大小的训练会把它们当作别的行；请用该训"
+       "练的大小转换（--tp）"},
+      {"nothing says which modules the model has: names are those of Transformer Engine's; --spec "
+       "local gives those of Megatron's own",
+       "没有说明模型用的是哪种模块：名字按 Transformer Engine 的模块；--spec local 给出 Megatron "
+       "自己的模块的名字"},
+      {"layers for multi-token prediction are called mtp_model_layer inside, as Megatron-FSDP of "
+       "Megatron-Core 0.17 to 0.19 stores them; others look for transformer_layer",
+       "多 token 预测的层内部名为 mtp_model_layer，与 Megatron-Core 0.17 到 0.19 的 Megatron-FSDP "
+       "存储的一致；其他版本查找的是 transformer_layer"},
+      {"convolutions of Mamba mixers are called {}: Megatron-Core has conv1d_weight since 0.19, "
+       "conv1d.weight before",
+       "Mamba mixer 的卷积名为 {}：Megatron-Core 自 0.19 起为 conv1d_weight，之前为 conv1d.weight"},
       {"parameters differ in their steps: {} is kept", "各参数的 step 不同：保留 {}"},
       {"model: found {} layers by name, expected {} of a run with {} pipeline stages; stages "
        "number their layers alike, and layers of one name were lost when this was saved",

@@ -7,6 +7,9 @@
 
 #include "base/text.h"
 #include "layout/expert_names.h"
+#include "layout/latent_fusion.h"
+#include "layout/legacy_names.h"
+#include "layout/mixer_parts.h"
 
 namespace shardwright {
 namespace {
@@ -136,16 +139,26 @@ std::string join_fsdp_group_entry(std::string_view parameter, std::optional<std:
                      stored_parameter(parameter, expert), key);
 }
 
-std::string fsdp_settings_of(const FsdpName& name) {
-  std::string text = join_fsdp_group_entry(name.parameter, name.expert, "");
-  text.pop_back();  // the dot before the setting
-  return text;
+std::vector<std::string> fsdp_settings_of(const FsdpName& name) {
+  const auto settings = [&](std::string_view parameter) {
+    std::string text = join_fsdp_group_entry(parameter, name.expert, "");
+    text.pop_back();  // the dot before the setting
+    return text;
+  };
+  const std::string parameter = canonical_from_legacy(name.parameter, {}, false).name;
+  if (!is_fused_latent(parameter)) return {settings(split_mixer_part(parameter).first)};
+  const auto [query, key_value] = latent_weights(parameter);
+  return {settings(query), settings(key_value)};
 }
 
-std::string fsdp_settings_of(const FsdpGroupEntry& entry) {
+std::vector<std::string> fsdp_settings_of(const FsdpGroupEntry& entry) {
+  return fsdp_settings_of(split_fsdp_parameter(entry.parameter));
+}
+
+FsdpName split_fsdp_parameter(std::string_view parameter) {
   FsdpName name;
-  take_expert(entry.parameter, name);
-  return fsdp_settings_of(name);
+  take_expert(parameter, name);
+  return name;
 }
 
 bool is_fsdp_model_name(std::string_view name) { return name.starts_with(kModel); }

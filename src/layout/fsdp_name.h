@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace shardwright {
 
@@ -38,12 +39,16 @@ struct FsdpGroupEntry {
                                                 std::optional<std::int64_t> expert,
                                                 std::string_view key);
 
-/// The name under which a parameter's settings are kept, without the setting:
-/// `optimizer.param_to_group_meta.module.module.module.PARAMETER`. The halves of one share it.
-[[nodiscard]] std::string fsdp_settings_of(const FsdpName& name);
-/// The same of a setting that is stored under another name: of a chain of optimizers, or of experts
-/// in a list.
-[[nodiscard]] std::string fsdp_settings_of(const FsdpGroupEntry& entry);
+/// Where a parameter's settings are looked for, without the setting:
+/// `optimizer.param_to_group_meta.module.module.module.PARAMETER`, by the names of torch_dist,
+/// because settings and states may have those of different versions. What is stored in parts (the
+/// halves of a gate, a mixer's projections) has the settings of the whole; a fused down-projection
+/// of latent attention has those of both of its weights.
+[[nodiscard]] std::vector<std::string> fsdp_settings_of(const FsdpName& name);
+[[nodiscard]] std::vector<std::string> fsdp_settings_of(const FsdpGroupEntry& entry);
+
+/// A parameter as the modules call it, apart from an expert's number.
+[[nodiscard]] FsdpName split_fsdp_parameter(std::string_view parameter);
 
 /// Whether an entry of that name shows a Megatron-FSDP checkpoint.
 [[nodiscard]] bool is_fsdp_model_name(std::string_view name);

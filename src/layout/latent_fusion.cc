@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "layout/latent_fusion.h"
 
+#include <utility>
+
 #include "base/fail.h"
 
 namespace shardwright {
@@ -48,10 +50,15 @@ std::optional<LatentFusion::Place> LatentFusion::place_of(std::string_view canon
 
 bool is_fused_latent(std::string_view name) { return name.ends_with(kFused); }
 
+std::array<std::string, 2> latent_weights(std::string_view name) {
+  const std::string_view layer = name.substr(0, name.size() - kFused.size());
+  return {in_layer(layer, kQuery), in_layer(layer, kKeyValue)};
+}
+
 Result<LatentRows> latent_rows(std::string_view name, std::int64_t rows, std::int64_t up_columns,
                                std::int64_t tensor_parallel) {
-  const std::string_view layer = name.substr(0, name.size() - kFused.size());
-  LatentRows result{in_layer(layer, kQuery), in_layer(layer, kKeyValue), 0, 0};
+  std::array<std::string, 2> weights = latent_weights(name);
+  LatentRows result{std::move(weights[0]), std::move(weights[1]), 0, 0};
   result.queries = up_columns / tensor_parallel;
   result.keys_values = rows - result.queries;
   if (up_columns <= 0 || up_columns % tensor_parallel != 0 || result.keys_values <= 0) {

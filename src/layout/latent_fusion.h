@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <array>
+#include <cstdint>
 #include <optional>
 #include <span>
 #include <string>
@@ -49,6 +51,10 @@ struct LatentRows {
 /// there is none. Error: kShapeMismatch.
 [[nodiscard]] Result<LatentRows> latent_rows(std::string_view name, std::int64_t rows,
                                              std::int64_t up_columns, std::int64_t tensor_parallel);
+
+/// The names in torch_dist of the two weights that the fused weight `name` is made of, first that
+/// of queries. REQUIRES: is_fused_latent(name).
+[[nodiscard]] std::array<std::string, 2> latent_weights(std::string_view name);
 
 /// Whether the name, of a rank or of torch_dist, is that of a fused weight.
 [[nodiscard]] bool is_fused_latent(std::string_view name);

@@ -78,6 +78,8 @@ void note_version(std::string_view legacy, VersionedNames& names) {
   for (const LegacySpelling& norm : kPlainNorms) {
     if (has(norm.canonical)) names.has_fused_norms = true;
   }
+  if (has(".experts.linear_fc")) names.has_grouped_experts = true;
+  if (has(".experts.local_experts.")) names.has_grouped_experts = false;
   if (has(kConvolution[0].legacy)) names.has_plain_convolution = true;
   if (has(kConvolution[0].canonical)) names.has_plain_convolution = false;
 }

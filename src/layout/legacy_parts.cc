@@ -11,13 +11,14 @@
 #include "layout/adapter_shards.h"
 #include "layout/latent_fusion.h"
 #include "layout/layer_name.h"
+#include "layout/mixer_parts.h"
 #include "layout/shard_contents.h"
 #include "layout/shard_rule.h"
 
 namespace shardwright {
 namespace {
 
-using ByName = std::unordered_map<std::string_view, const TensorDesc*>;
+using ByName = TensorsByName;
 
 bool ends_with(std::string_view name, std::string_view suffix) { return name.ends_with(suffix); }
 
@@ -31,45 +32,6 @@ struct Segment {
 
 std::int64_t extent(const TensorDesc* tensor, int axis) {
   return tensor == nullptr || tensor->shape.size() <= axis ? 0 : tensor->shape[axis];
-}
-
-// Mamba's in_proj is [z; x; B; C; dt] and its convolution [x; B; C], those of a gated delta net are
-// [query; key; value; z; beta; alpha] and [query; key; value]; each part is cut for itself. Their
-// widths show in the mixer's other tensors.
-std::vector<Segment> mixer_segments(const TensorDesc& tensor, const ByName& by_name) {
-  std::size_t at = tensor.name.rfind(".in_proj.weight");
-  if (at == std::string::npos) at = tensor.name.rfind(".conv1d");
-  if (at == std::string::npos || tensor.shape.empty()) return {};
-  const std::string mixer = tensor.name.substr(0, at + 1);
-  const std::string_view leaf = std::string_view(tensor.name).substr(mixer.size());
-  const auto find = [&](std::string_view name) -> const TensorDesc* {
-    const auto found = by_name.find(mixer + std::string(name));
-    return found == by_name.end() ? nullptr : found->second;
-  };
-  const TensorDesc* decays = find("A_log");
-  if (decays != nullptr && decays->shape.size() == 2) return {};  // Mamba 1, which has no heads
-  const std::int64_t heads = extent(decays, 0);
-  const std::int64_t inner = extent(find("out_proj.weight"), 1);
-  const std::int64_t rows = tensor.shape[0];
-  if (heads == 0 || inner == 0) return {};
-  if (!ends_with(mixer, "mixer.")) {
-    if (leaf == "in_proj.weight") {
-      const std::int64_t keys = (rows - 2 * inner - 2 * heads) / 2;
-      return {{".query", keys}, {".key", keys},   {".value", inner},
-              {".z", inner},    {".beta", heads}, {".alpha", heads}};
-    }
-    const std::int64_t keys = (rows - inner) / 2;
-    return {{".query", keys}, {".key", keys}, {".value", inner}};
-  }
-  if (leaf == "in_proj.weight") {
-    const std::int64_t state = (rows - 2 * inner - heads) / 2;
-    return {{".z", inner}, {".x", inner}, {".B", state}, {".C", state}, {".dt", heads}};
-  }
-  if (leaf.starts_with("conv1d")) {
-    const std::int64_t state = (rows - inner) / 2;
-    return {{".x", inner}, {".B", state}, {".C", state}};
-  }
-  return {};
 }
 
 // The name of the MLP's second weight for one of its first linear's parameters; else empty.
@@ -116,19 +78,16 @@ std::unordered_set<std::string_view> layers_with_own_norms(std::span<const Tenso
 class Splitter {
  public:
   Splitter(std::span<const TensorDesc> tensors, const LegacyStage& stage)
-      : tensors_(tensors), stage_(stage), modules_(legacy_modules(tensors)), gated_(tensors) {
+      : tensors_(tensors), stage_(stage), plain_norms_(tensors), gated_(tensors) {
     for (const TensorDesc& tensor : tensors) by_name_.emplace(tensor.name, &tensor);
-    own_norms_ = layers_with_own_norms(tensors);
   }
 
   Result<std::vector<LegacyPart>> split(const TensorDesc& tensor) const {
     if (ends_with(tensor.name, ".experts.weight1") || ends_with(tensor.name, ".experts.weight2")) {
       return split_grouped(tensor);
     }
-    const bool has_plain_norms =
-        modules_.plain_norms && !own_norms_.contains(layer_of(tensor.name));
     CanonicalName canonical =
-        canonical_from_legacy(tensor.name, stage_.first_layers, has_plain_norms);
+        canonical_from_legacy(tensor.name, stage_.first_layers, plain_norms_.has(tensor.name));
     if (stage_.output_is_embedding && ends_with(canonical.name, "output_layer.weight") &&
         !stage_.heads.has(tensor)) {
       const std::size_t at = canonical.name.rfind("output_layer.weight");
@@ -177,7 +136,11 @@ class Splitter {
 
   // All of the tensor is one segment, unless it is put together from several.
   [[nodiscard]] std::vector<Segment> segments_of(const TensorDesc& tensor) const {
-    if (std::vector<Segment> mixer = mixer_segments(tensor, by_name_); !mixer.empty()) return mixer;
+    std::vector<Segment> mixer;
+    for (const MixerPart& part : mixer_parts(tensor, by_name_)) {
+      mixer.push_back({part.suffix, part.rows});
+    }
+    if (!mixer.empty()) return mixer;
     const std::int64_t rows = tensor.shape.empty() ? 1 : tensor.shape[0];
     const std::optional<AdapterTensor> adapter = adapter_tensor(tensor.name);
     const bool is_in_two =
@@ -320,7 +283,7 @@ class Splitter {
     const std::int64_t ways = stage_.config.expert_tensor;
     const std::int64_t rank = stage_.rank.expert_tensor;
     const CanonicalName layer =
-        canonical_from_legacy(stem, stage_.first_layers, modules_.plain_norms);
+        canonical_from_legacy(stem, stage_.first_layers, plain_norms_.has_any());
     const std::string module = layer.name.substr(0, layer.name.size() - 6) + "experts.";
     const std::int64_t all = stage_.config.expert * experts;
     std::vector<LegacyPart> parts;
@@ -353,8 +316,7 @@ class Splitter {
 
   std::span<const TensorDesc> tensors_;
   const LegacyStage& stage_;
-  LegacyModules modules_;
-  std::unordered_set<std::string_view> own_norms_;  // layers
+  PlainNorms plain_norms_;
   GatedFirsts gated_;
   ByName by_name_;
 };
@@ -414,6 +376,15 @@ LegacyModules legacy_modules(std::span<const TensorDesc> tensors) {
     return plain.contains(layer) && !scaled.contains(layer);
   });
   return modules;
+}
+
+PlainNorms::PlainNorms(std::span<const TensorDesc> tensors)
+    : has_any_(legacy_modules(tensors).plain_norms) {
+  for (const std::string_view layer : layers_with_own_norms(tensors)) own_norms_.emplace(layer);
+}
+
+bool PlainNorms::has(std::string_view name) const {
+  return has_any_ && !own_norms_.contains(std::string(layer_of(name)));
 }
 
 Result<std::vector<std::vector<LegacyPart>>> legacy_parts(std::span<const TensorDesc> tensors,

@@ -2,12 +2,12 @@
 #include "layout/legacy_shards.h"
 
 #include <algorithm>
-#include <array>
 #include <unordered_map>
 
 #include "layout/adapter_shards.h"
 #include "layout/latent_fusion.h"
 #include "layout/layer_name.h"
+#include "layout/mixer_parts.h"
 #include "layout/model_head.h"
 #include "layout/pipeline_split.h"
 #include "layout/shard_rule.h"
@@ -15,21 +15,6 @@
 
 namespace shardwright {
 namespace {
-
-// Parts of one tensor of a mixer that torch_dist has as tensors of their own, in their order.
-constexpr std::array<std::string_view, 10> kMixerParts = {
-    ".query", ".key", ".value", ".z", ".x", ".B", ".C", ".dt", ".beta", ".alpha"};
-
-// The name without the part's, and the part's place; -1 for a tensor that is whole.
-std::pair<std::string_view, int> split_mixer_part(std::string_view name) {
-  const std::size_t dot = name.rfind('.');
-  const bool is_mixer = name.find(".in_proj.weight.") != std::string_view::npos ||
-                        name.find(".conv1d.") != std::string_view::npos;
-  if (is_in_foreign_tower(name) || !is_mixer || dot == std::string_view::npos) return {name, -1};
-  const auto part = std::ranges::find(kMixerParts, name.substr(dot));
-  if (part == kMixerParts.end()) return {name, -1};
-  return {name.substr(0, dot), static_cast<int>(part - kMixerParts.begin())};
-}
 
 FirstLayers first_layers_of(const StageContents& stage) {
   return {stage.layers.first, stage.encoder_layers.first};

@@ -49,4 +49,15 @@ DraftTensor take_row(const DraftTensor& tensor, std::int64_t index) {
   return row;
 }
 
+void append_rows(DraftTensor& whole, const DraftTensor& part) {
+  const std::int64_t before = whole.desc.shape[0];
+  for (std::size_t i = 0; i < part.recipe.views.size(); ++i) {
+    TensorView view = part.recipe.views[i];
+    view.box.origin[0] += before;
+    whole.recipe.views.push_back(view);
+  }
+  whole.desc.shape[0] += part.desc.shape[0];
+  whole.true_rows.reset();
+}
+
 }  // namespace shardwright

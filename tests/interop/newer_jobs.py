@@ -83,7 +83,7 @@ class Run:
             expert_tensor_parallel_size=sizes.expert_tensor_parallel_size,
         )
         model_parallel_cuda_manual_seed(1)
-        self.wrapped = build(self.args)
+        self.wrapped = self.build()
         self.models = unwrap_model(self.wrapped)
         names = [field.name for field in dataclasses.fields(OptimizerConfig)]
         known = {name: getattr(self.args, name) for name in names if hasattr(self.args, name)}
@@ -91,10 +91,13 @@ class Run:
         if not self.args.no_save_optim:
             self.optimizer = get_megatron_optimizer(OptimizerConfig(**known), self.wrapped)
 
-    def pieces(self):
+    def build(self):
+        return build(self.args)
+
+    def pieces(self, models=None):
         """(this rank's piece of a tensor, what it must hold)"""
         group = parallel_state.get_data_parallel_group(with_context_parallel=True)
-        for model in self.models:
+        for model in self.models if models is None else models:
             state = model.sharded_state_dict(metadata={"dp_cp_group": group})
             apply_factories(state)
             for piece in nested_values(state):
@@ -186,8 +189,8 @@ def freeze(models, names):
     return models
 
 
-def build(args):
-    """The model's parts on this rank, each wrapped as for training."""
+def build(args, hooks=(), **wrapping):
+    """The model's parts on this rank, each wrapped as for training; `hooks` get them before that."""
     config = arguments.core_transformer_config_from_args(args)
     shared = dict(
         transformer=config,
@@ -195,7 +198,7 @@ def build(args):
         seq_length=args.seq_length,
         share_embeddings_and_output_weights=not args.untie_embeddings_and_output_weights,
         position_embedding_type=args.position_embedding_type,
-        pre_wrap_hooks=[lambda models: freeze(models, args.frozen)],
+        pre_wrap_hooks=[lambda models: freeze(models, args.frozen), *hooks],
     )
     if args.hybrid_layer_pattern:
         builder = HybridModelBuilder(
@@ -204,11 +207,16 @@ def build(args):
     else:
         builder = GPTModelBuilder(GPTModelConfig(**shared))
     buckets = DistributedDataParallelConfig(
-        grad_reduce_in_fp32=True, use_distributed_optimizer=args.use_distributed_optimizer
+        grad_reduce_in_fp32=True,
+        use_distributed_optimizer=args.use_distributed_optimizer,
+        **wrapping,
     )
     groups = ProcessGroupCollection.use_mpu_process_groups()
     return builder.build_distributed_models(
-        groups, ddp_config=buckets, data_parallel_random_init=False
+        groups,
+        ddp_config=buckets,
+        data_parallel_random_init=False,
+        use_megatron_fsdp=buckets.use_megatron_fsdp,
     )
 
 

@@ -16,6 +16,9 @@
 #include "format/select.h"
 #include "layout/fsdp_name.h"
 #include "layout/layer_name.h"
+#include "layout/legacy_names.h"
+#include "layout/mixer_parts.h"
+#include "layout/module_tensors.h"
 #include "state/recorded_run.h"
 #include "tensor/chunk_part.h"
 
@@ -28,21 +31,24 @@ using Half = FsdpName::Half;
 constexpr std::string_view kRngStates = "rng_state.";
 constexpr std::string_view kExtraState = "_extra_state";
 
-std::string canonical_name(const FsdpName& name) {
-  switch (name.role) {
+// What stands before a parameter in the name of a state of it.
+std::string_view state_prefix(Role role) {
+  switch (role) {
     case Role::kExpAvg:
-      return "optimizer.state.exp_avg." + name.parameter;
+      return "optimizer.state.exp_avg.";
     case Role::kExpAvgSq:
-      return "optimizer.state.exp_avg_sq." + name.parameter;
+      return "optimizer.state.exp_avg_sq.";
     case Role::kMomentum:
-      return "optimizer.state.momentum_buffer." + name.parameter;
+      return "optimizer.state.momentum_buffer.";
     default:
-      return name.parameter;
+      return "";
   }
 }
 
-// The stored tensors that one canonical tensor is made of: by expert, then by half.
+// The stored tensors that one tensor of a module is made of: by expert, then by half.
 struct Parts {
+  Role role = Role::kModel;
+  std::string parameter;  // as the module calls it, experts together
   std::map<std::pair<std::int64_t, Half>, const StoredTensor*> by_place;
   bool has_experts = false;
   bool has_halves = false;
@@ -50,10 +56,10 @@ struct Parts {
   [[nodiscard]] std::int64_t experts() const { return by_place.rbegin()->first.first + 1; }
 };
 
-// Every canonical tensor's, in the order in which they are stored.
+// Every tensor's, in the order in which they are stored.
 struct Pieces {
   std::vector<std::string> order;
-  std::unordered_map<std::string, Parts> parts;  // by canonical name
+  std::unordered_map<std::string, Parts> parts;  // by parameter, behind what it is of it
   std::unordered_set<std::string> trained;       // parameters with a state
   std::size_t rng_states = 0;
 };
@@ -63,11 +69,12 @@ Status check_object_names(const Catalog& catalog) {
   std::unordered_set<std::string> settings;
   for (const StoredObject& object : catalog.objects) {
     if (const auto entry = split_fsdp_group_entry(object.name)) {
-      if (settings.insert(fmt::format("{}.{}", fsdp_settings_of(*entry), entry->key)).second) {
-        continue;
+      for (const std::string& parameter : fsdp_settings_of(*entry)) {
+        if (settings.insert(fmt::format("{}.{}", parameter, entry->key)).second) continue;
+        return fail(Code::kDuplicateName,
+                    "entry {}: its parameter has this setting under another name too", object.name);
       }
-      return fail(Code::kDuplicateName,
-                  "entry {}: its parameter has this setting under another name too", object.name);
+      continue;
     }
     const auto name = split_fsdp_name(object.name);
     if (!name || name->role == Role::kStep || object.name.ends_with(kExtraState)) continue;
@@ -108,9 +115,13 @@ Result<Pieces> gather_pieces(const Catalog& catalog) {
     }
     if (name->role != Role::kModel) pieces.trained.insert(name->parameter);
     if (name->role == Role::kStep) continue;
-    const std::string canonical = canonical_name(*name);
-    const auto [found, is_new] = pieces.parts.try_emplace(canonical);
-    if (is_new) pieces.order.push_back(canonical);
+    const std::string whole = std::string(state_prefix(name->role)) + name->parameter;
+    const auto [found, is_new] = pieces.parts.try_emplace(whole);
+    if (is_new) {
+      pieces.order.push_back(whole);
+      found->second.role = name->role;
+      found->second.parameter = name->parameter;
+    }
     found->second.has_experts |= name->expert.has_value();
     found->second.has_halves |= name->half != Half::kWhole;
     const auto place = std::pair(name->expert.value_or(0), name->half);
@@ -163,9 +174,10 @@ Status check_parts(const std::string& name, const Parts& parts) {
   return {};
 }
 
-StoredTensor put_together(const std::string& name, const Parts& parts) {
+// The tensor of a module, under its parameter's name.
+StoredTensor put_together(const Parts& parts) {
   const TensorDesc& first = parts.by_place.begin()->second->desc;
-  StoredTensor whole{{name, first.dtype, first.shape}, ChunkList(), Encoding::kRaw};
+  StoredTensor whole{{parts.parameter, first.dtype, first.shape}, ChunkList(), Encoding::kRaw};
   if (parts.has_halves && !parts.has_experts) whole.desc.shape[0] *= 2;
   if (parts.has_experts) {
     whole.desc.shape = Dims{parts.experts()};
@@ -182,6 +194,138 @@ StoredTensor put_together(const std::string& name, const Parts& parts) {
     }
   }
   return whole;
+}
+
+// The model's own tensors, without what is stored of them.
+std::vector<TensorDesc> modules_of(const Pieces& pieces) {
+  std::vector<TensorDesc> modules;
+  for (const std::string& name : pieces.order) {
+    const Parts& parts = pieces.parts.at(name);
+    if (parts.role != Role::kModel) continue;
+    TensorDesc module = parts.by_place.begin()->second->desc;
+    module.name = parts.parameter;
+    if (parts.has_halves && !module.shape.empty()) module.shape[0] *= 2;
+    modules.push_back(std::move(module));
+  }
+  return modules;
+}
+
+// Tensors of modules taken apart into those of torch_dist.
+class Renaming {
+ public:
+  Renaming(const Pieces& pieces, const Arguments& arguments)
+      : pieces_(pieces),
+        modules_(modules_of(pieces)),
+        tensors_(modules_),
+        tensor_parallel_(number_of(arguments, {"tensor_model_parallel_size"})) {}
+
+  Status add(const Parts& parts, std::vector<StoredTensor>& out) {
+    const StoredTensor whole = put_together(parts);
+    const std::size_t first = out.size();
+    for (const RowRun& run : SW_TRY(runs_of(parts, whole))) {
+      StoredTensor& tensor = out[SW_TRY(place_of(run, parts, whole.desc, out))];
+      if (run.rows == rows_of(whole.desc)) {
+        tensor = {
+            {tensor.desc.name, whole.desc.dtype, whole.desc.shape}, whole.chunks, Encoding::kRaw};
+        continue;
+      }
+      tensor.desc.shape[0] += run.rows;
+      Box piece = Box::whole(whole.desc.shape);
+      piece.origin[0] = run.from;
+      piece.shape[0] = run.rows;
+      Dims origin = piece.origin;
+      origin[0] = run.to;
+      append_moved(whole, piece, origin, tensor.chunks);
+    }
+    // Buffers (a router's bias) and frozen weights have no state, hence no main weight.
+    if (parts.role != Role::kModel || !pieces_.trained.contains(parts.parameter)) return {};
+    const std::size_t end = out.size();
+    for (std::size_t i = first; i < end; ++i) {
+      StoredTensor main_weight = out[i];
+      main_weight.desc.name = "optimizer.state.param." + out[i].desc.name;
+      out.push_back(std::move(main_weight));
+    }
+    return {};
+  }
+
+ private:
+  static std::int64_t rows_of(const TensorDesc& desc) {
+    return desc.shape.empty() ? 1 : desc.shape[0];
+  }
+
+  // Experts are counted along the first axis, and are never of several tensors.
+  Result<std::vector<RowRun>> runs_of(const Parts& parts, const StoredTensor& whole) const {
+    if (!parts.has_experts) return tensors_.runs_of(whole.desc, tensor_parallel_);
+    return std::vector<RowRun>{
+        {tensors_.canonical_name(parts.parameter), 0, 0, rows_of(whole.desc)}};
+  }
+
+  // Runs of one tensor follow one another; it begins without rows.
+  Result<std::size_t> place_of(const RowRun& run, const Parts& parts, const TensorDesc& whole,
+                               std::vector<StoredTensor>& out) {
+    std::string name = std::string(state_prefix(parts.role)) + run.tensor;
+    const auto [found, is_new] = made_.try_emplace(name, Made{out.size(), &parts});
+    if (!is_new && found->second.parts != &parts) {
+      return fail(Code::kDuplicateName, "tensor {}: its parameter is stored under another name too",
+                  parts.by_place.begin()->second->desc.name);
+    }
+    if (is_new) {
+      Dims shape = whole.shape;
+      if (!shape.empty()) shape[0] = 0;
+      const int axes = shape.size();
+      out.push_back({{std::move(name), whole.dtype, shape}, ChunkList(axes), Encoding::kRaw});
+    }
+    return found->second.index;
+  }
+
+  struct Made {
+    std::size_t index;
+    const Parts* parts;
+  };
+
+  const Pieces& pieces_;
+  std::vector<TensorDesc> modules_;
+  ModuleTensors tensors_;
+  std::optional<std::int64_t> tensor_parallel_;
+  std::unordered_map<std::string, Made> made_;  // by name
+};
+
+// What the names show of the version whose modules they are. Those of settings are the modules' own
+// in every version; tensors of the newest have others than their modules.
+VersionedNames versioned_names_of(const Catalog& stored, bool is_kept) {
+  VersionedNames names;
+  for (const StoredTensor& tensor : stored.tensors) {
+    const auto name = split_fsdp_name(tensor.desc.name);
+    if (!name) continue;
+    note_version(tensor.desc.name, names);
+    names.has_mixers_apart |= name->parameter.find("in_proj.") != std::string::npos &&
+                              split_mixer_part(name->parameter).second >= 0;
+    names.has_latents_apart |= name->parameter.ends_with(".linear_q_down_proj.weight");
+  }
+  if (is_kept) return names;
+  if (!names.has_mtp_model_layer.value_or(true)) names.has_mtp_model_layer.reset();
+  for (const StoredObject& object : stored.objects) {
+    if (split_fsdp_group_entry(object.name)) note_version(object.name, names);
+  }
+  return names;
+}
+
+// The settings of each parameter, under the name that it has in torch_dist.
+Result<std::vector<StoredObject>> renamed_settings(const Catalog& stored) {
+  const std::vector<TensorDesc> modules = modules_of(SW_TRY(gather_pieces(stored)));
+  const ModuleTensors tensors(modules);
+  std::vector<StoredObject> settings;
+  for (const StoredObject& object : stored.objects) {
+    const auto entry = split_fsdp_group_entry(object.name);
+    if (!entry) continue;
+    FsdpName name = split_fsdp_parameter(entry->parameter);
+    name.parameter = tensors.canonical_name(name.parameter);
+    for (const std::string& parameter : fsdp_settings_of(name)) {
+      settings.push_back(object);
+      settings.back().name = fmt::format("{}.{}", parameter, entry->key);
+    }
+  }
+  return settings;
 }
 
 }  // namespace
@@ -209,7 +353,7 @@ FsdpStages count_fsdp_stages(const Catalog& catalog, const Arguments& arguments)
 
 Result<Catalog> canonical_from_fsdp(const Catalog& catalog, const Arguments& arguments,
                                     std::vector<std::string>& notes) {
-  Catalog canonical = SW_TRY(named_canonically(catalog, notes));
+  Catalog canonical = SW_TRY(named_canonically(catalog, arguments, notes));
   SW_TRY(check_fsdp_stages(catalog, arguments));
   return canonical;
 }
@@ -220,7 +364,8 @@ Status check_fsdp_pieces(const Catalog& catalog) {
   return {};
 }
 
-Result<Catalog> named_canonically(const Catalog& catalog, std::vector<std::string>& notes) {
+Result<Catalog> named_canonically(const Catalog& catalog, const Arguments& arguments,
+                                  std::vector<std::string>& notes) {
   const Pieces pieces = SW_TRY(gather_pieces(catalog));
   if (pieces.rng_states > 0) {
     notes.emplace_back("RNG states are left out: they belong to the old ranks");
@@ -231,15 +376,10 @@ Result<Catalog> named_canonically(const Catalog& catalog, std::vector<std::strin
   }
   Catalog canonical;
   canonical.files = catalog.files;
+  for (const std::string& name : pieces.order) SW_TRY(check_parts(name, pieces.parts.at(name)));
+  Renaming renaming(pieces, arguments);
   for (const std::string& name : pieces.order) {
-    const Parts& parts = pieces.parts.at(name);
-    SW_TRY(check_parts(name, parts));
-    canonical.tensors.push_back(put_together(name, parts));
-    // Buffers (a router's bias) and frozen weights have no state, hence no main weight.
-    if (!pieces.trained.contains(name)) continue;
-    StoredTensor main_weight = canonical.tensors.back();
-    main_weight.desc.name = "optimizer.state.param." + name;
-    canonical.tensors.push_back(std::move(main_weight));
+    SW_TRY(renaming.add(pieces.parts.at(name), canonical.tensors));
   }
   return canonical;
 }
@@ -258,10 +398,9 @@ Status undo_fsdp(const ConvertRequest& request, Checkpoint& source, Catalog& cat
   }
   // To its own format each parameter's settings go along as they are.
   if (with_optimizer && stays) {
-    std::ranges::copy_if(
-        stored.objects, std::back_inserter(catalog.objects),
-        [](const auto& object) { return split_fsdp_group_entry(object.name).has_value(); });
+    std::ranges::move(SW_TRY(renamed_settings(stored)), std::back_inserter(catalog.objects));
   }
+  source.versioned_names = versioned_names_of(stored, stays);
   if (!request.dtype && !stays) {
     notes.emplace_back(
         "weights stay float32, the main weights of Megatron-FSDP; --dtype bfloat16 gives what such "

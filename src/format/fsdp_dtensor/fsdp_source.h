@@ -31,20 +31,21 @@ struct FsdpStages {
 /// Megatron-FSDP's; kDuplicateName.
 [[nodiscard]] Status check_fsdp_pieces(const Catalog& catalog);
 
-/// Megatron's canonical tensors out of those of an fsdp_dtensor checkpoint: halves of a gated
-/// linear_fc1 put together, experts counted along an axis, optimizer states under the names of
-/// torch_dist. The model's weights are the optimizer's main weights too: where states are kept they
-/// appear as both. Steps and RNG states are left out and told. REQUIRES: payloads are located.
+/// Megatron's canonical tensors out of those of an fsdp_dtensor checkpoint, which has those of the
+/// modules: halves of a gated linear_fc1 put together, experts counted along an axis, what is of
+/// several tensors taken apart by ModuleTensors, states under the names of torch_dist. The model's
+/// weights are the optimizer's main weights too: where states are kept they appear as both. Steps
+/// and RNG states are left out and told. REQUIRES: payloads are located.
 ///
-/// Errors: kUnmatchedSource for halves or experts that are missing or differ; those of
-/// check_fsdp_stages.
+/// Errors: kUnmatchedSource for halves or experts that are missing or differ; kDuplicateName; those
+/// of ModuleTensors and check_fsdp_stages.
 [[nodiscard]] Result<Catalog> canonical_from_fsdp(const Catalog& catalog,
                                                   const Arguments& arguments,
                                                   std::vector<std::string>& notes);
 
 /// The same where a loss of layers was accepted: those that are there, under the numbers that they
-/// have. Errors: kUnmatchedSource, as there.
-[[nodiscard]] Result<Catalog> named_canonically(const Catalog& catalog,
+/// have. Errors: as there, but for those of check_fsdp_stages.
+[[nodiscard]] Result<Catalog> named_canonically(const Catalog& catalog, const Arguments& arguments,
                                                 std::vector<std::string>& notes);
 
 /// Makes a Megatron source of an fsdp_dtensor one: `catalog`, what is wanted of it, becomes the

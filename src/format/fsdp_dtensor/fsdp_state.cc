@@ -77,9 +77,12 @@ class Collection {
     for (const StoredObject& object : catalog_.objects) {
       const auto entry = split_fsdp_group_entry(object.name);
       if (!entry) continue;
-      Value& group = by_parameter.try_emplace(fsdp_settings_of(*entry)).first->second;
-      if (!group) group = document_.dict();
-      document_.set(group, entry->key, SW_TRY(read(object)));
+      const Value setting = SW_TRY(read(object));
+      for (std::string& parameter : fsdp_settings_of(*entry)) {
+        Value& group = by_parameter.try_emplace(std::move(parameter)).first->second;
+        if (!group) group = document_.dict();
+        document_.set(group, entry->key, setting);
+      }
     }
     std::map<std::string, SharedGroup> distinct;
     for (const auto& [parameter, group] : by_parameter) {
@@ -278,14 +281,17 @@ Status check_fsdp_settings(const Catalog& catalog) {
   std::set<std::string, std::less<>> with_settings;
   for (const StoredObject& object : catalog.objects) {
     if (const auto entry = split_fsdp_group_entry(object.name)) {
-      with_settings.insert(fsdp_settings_of(*entry));
+      for (std::string& parameter : fsdp_settings_of(*entry)) {
+        with_settings.insert(std::move(parameter));
+      }
     }
   }
   for (const StoredTensor& tensor : catalog.tensors) {
     const auto name = split_fsdp_name(tensor.desc.name);
     if (!name || name->role == FsdpName::Role::kModel) continue;
-    if (with_settings.contains(fsdp_settings_of(*name))) continue;
-    return lacks_settings(tensor.desc.name, fsdp_settings_of(*name));
+    for (const std::string& parameter : fsdp_settings_of(*name)) {
+      if (!with_settings.contains(parameter)) return lacks_settings(tensor.desc.name, parameter);
+    }
   }
   return {};
 }

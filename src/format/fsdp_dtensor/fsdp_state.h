@@ -58,8 +58,9 @@ struct StateEntry {
 
 /// A parameter as its settings are found.
 struct GroupedParameter {
-  std::string name;  ///< `optimizer.param_to_group_meta.….`, without the setting
-  TensorDesc desc;   ///< with Megatron's own name; of one expert, and of a gate's half
+  std::string name;    ///< `optimizer.param_to_group_meta.….`, without the setting
+  std::string source;  ///< the same by the names of torch_dist (fsdp_settings_of)
+  TensorDesc desc;     ///< with Megatron's own name; of one expert, and of a gate's half
 };
 
 /// Where a setting lies in the nested state dict.

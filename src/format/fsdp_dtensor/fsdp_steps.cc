@@ -9,6 +9,7 @@
 #include <cmath>
 #include <optional>
 #include <span>
+#include <utility>
 
 #include "base/endian.h"
 #include "base/fail.h"
@@ -78,14 +79,20 @@ Result<std::int64_t> read_step_object(const StoredObject& object, SourceFiles& f
 Result<FsdpSteps> read_fsdp_steps(const Catalog& catalog, SourceFiles& files) {
   FsdpSteps steps;
   const auto add = [&](const FsdpName& name, std::int64_t step) {
-    const auto [found, is_new] = steps.by_parameter.try_emplace(fsdp_settings_of(name), step);
-    steps.halves_differ |= found->second != step;
-    found->second = std::max(found->second, step);
+    for (std::string& parameter : fsdp_settings_of(name)) {
+      const auto [found, is_new] = steps.by_parameter.try_emplace(std::move(parameter), step);
+      steps.halves_differ |= found->second != step;
+      found->second = std::max(found->second, step);
+    }
   };
   for (const StoredTensor& tensor : catalog.tensors) {
     const auto name = split_fsdp_name(tensor.desc.name);
     if (!name) continue;
-    if (name->role == Role::kExpAvgSq) steps.uncounted.insert(fsdp_settings_of(*name));
+    if (name->role == Role::kExpAvgSq) {
+      for (std::string& parameter : fsdp_settings_of(*name)) {
+        steps.uncounted.insert(std::move(parameter));
+      }
+    }
     if (name->role == Role::kStep) add(*name, SW_TRY(read_step_tensor(tensor, files)));
   }
   for (const StoredObject& object : catalog.objects) {

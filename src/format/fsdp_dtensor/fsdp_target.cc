@@ -11,12 +11,15 @@
 #include "base/fail.h"
 #include "format/dcp/dcp_target.h"
 #include "format/fsdp_dtensor/fsdp_state.h"
+#include "format/fsdp_dtensor/module_pieces.h"
+#include "format/rank_modules.h"
 #include "layout/expert_names.h"
 #include "layout/fsdp_name.h"
 #include "layout/layer_name.h"
 #include "layout/shard_rule.h"
 #include "layout/state_name.h"
 #include "plan/slice.h"
+#include "state/common_state.h"
 #include "state/loss_scale.h"
 
 namespace shardwright {
@@ -32,15 +35,11 @@ constexpr std::array<std::pair<std::string_view, Role>, 4> kRoles = {{
     {"momentum_buffer", Role::kMomentum},
 }};
 
-// One tensor on its way: what it is of which parameter.
-struct Piece {
-  FsdpName name;
-  DraftTensor tensor;
-};
+using Piece = FsdpPiece;
 
 Result<Piece> classify(DraftTensor tensor, bool& is_main_weight) {
   is_main_weight = false;
-  Piece piece{{}, std::move(tensor)};
+  Piece piece{{}, std::move(tensor), {}, {}};
   const std::string& name = piece.tensor.desc.name;
   piece.name.parameter = name;
   if (!is_optimizer_name(name)) return piece;
@@ -65,7 +64,7 @@ void split_layers(const Piece& piece, std::vector<Piece>& out) {
   const std::optional<LayerName> layer = split_layer_name(piece.name.parameter);
   if (!layer || layer->index || piece.tensor.desc.shape.empty()) return out.push_back(piece);
   for (std::int64_t index = 0; index < piece.tensor.desc.shape[0]; ++index) {
-    Piece one{piece.name, take_row(piece.tensor, index)};
+    Piece one{piece.name, take_row(piece.tensor, index), {}, {}};
     one.name.parameter = join_layer_name(layer->stack, index, layer->rest);
     out.push_back(std::move(one));
   }
@@ -82,10 +81,11 @@ void split_experts(Piece piece, std::vector<Piece>& out) {
   if (error == std::errc() && *end == '.') {
     piece.name.expert = number;
     parameter.erase(at + kExpertLinears.size(), static_cast<std::size_t>(end - digits) + 1);
+    piece.canonical = parameter;
     return out.push_back(std::move(piece));
   }
   for (std::int64_t expert = 0; expert < piece.tensor.desc.shape[0]; ++expert) {
-    Piece one{piece.name, take_row(piece.tensor, expert)};
+    Piece one{piece.name, take_row(piece.tensor, expert), {}, piece.canonical};
     one.name.expert = expert;
     out.push_back(std::move(one));
   }
@@ -115,9 +115,9 @@ void split_halves(Piece piece, const Columns& columns, std::vector<Piece>& out) 
     return out.push_back(std::move(piece));
   }
   const std::int64_t rows = shape[0] / 2;
-  Piece gate{piece.name, slice_rows(piece.tensor, 0, rows)};
+  Piece gate{piece.name, slice_rows(piece.tensor, 0, rows), {}, piece.canonical};
   gate.name.half = FsdpName::Half::kGate;
-  Piece value{piece.name, slice_rows(piece.tensor, rows, rows)};
+  Piece value{piece.name, slice_rows(piece.tensor, rows, rows), {}, piece.canonical};
   value.name.half = FsdpName::Half::kValue;
   out.push_back(std::move(gate));
   out.push_back(std::move(value));
@@ -140,7 +140,7 @@ class FsdpEntries {
     std::unordered_set<std::string> with_states;
     std::unordered_set<std::string> with_steps;  // Adam alone counts, which has two moments
     for (const Piece& piece : pieces) {
-      if (piece.name.role != Role::kModel) with_states.insert(fsdp_settings_of(piece.name));
+      if (piece.name.role != Role::kModel) with_states.insert(piece.settings);
       if (piece.name.role == Role::kExpAvgSq) with_steps.insert(step_name(piece.name));
     }
     SW_TRY(check_one_optimizer(pieces));
@@ -153,7 +153,7 @@ class FsdpEntries {
     for (Piece& piece : pieces) {
       const bool is_first = piece.name.role == Role::kExpAvg;
       if (is_first && with_steps.contains(step_name(piece.name))) {
-        tensors.push_back(step_of(piece.name));
+        tensors.push_back(step_of(piece));
       }
       tensors.push_back(finished(std::move(piece)));
     }
@@ -179,12 +179,57 @@ class FsdpEntries {
       notes_.emplace_back(
           "the optimizer's main weights become the model: Megatron-FSDP has no other");
     }
+    SW_TRY(choose_form(layers));
+    layers = SW_TRY(put_into_modules(std::move(layers), form_, notes_));
     std::vector<Piece> experts;
     for (Piece& piece : layers) split_experts(std::move(piece), experts);
     const Columns columns = columns_of_fc2(experts);
     std::vector<Piece> halves;
     for (Piece& piece : experts) split_halves(std::move(piece), columns, halves);
+    for (Piece& piece : halves) name_for_modules(form_, piece);
     return halves;
+  }
+
+  Status choose_form(const std::vector<Piece>& layers) {
+    const CommonState state = SW_TRY(CommonState::read(parts_.common_state));
+    std::vector<TensorDesc> model;
+    for (const Piece& piece : layers) {
+      if (piece.name.role != Role::kModel) continue;
+      model.push_back(piece.tensor.desc);
+      model.back().name = piece.name.parameter;
+    }
+    const Arguments& arguments = state.arguments();
+    const auto impl = arguments.find("transformer_impl");
+    const bool is_told = impl != arguments.end() || parts_.spec != ModuleSpec::kKeep;
+    const bool is_local = parts_.spec != ModuleSpec::kTransformerEngine && is_told;
+    if (!is_told) {
+      notes_.emplace_back(
+          "nothing says which modules the model has: names are those of Transformer Engine's; "
+          "--spec local gives those of Megatron's own");
+    }
+    form_.names = parts_.versioned_names;
+    form_.modules = rank_modules(model, arguments, is_local, form_.names);
+    form_.tensor_parallel = request_.parallel.tensor;
+    if (!is_of_training_run(arguments)) tell_guessed_names(model);
+    return {};
+  }
+
+  // A run that looks for other names keeps what its modules begin with, and says nothing.
+  void tell_guessed_names(const std::vector<TensorDesc>& model) {
+    const auto has = [&](std::string_view part) {
+      return std::ranges::any_of(model,
+                                 [&](const TensorDesc& desc) { return desc.name.contains(part); });
+    };
+    if (!form_.names.has_mtp_model_layer && has("mtp.layers.")) {
+      notes_.emplace_back(
+          "layers for multi-token prediction are called mtp_model_layer inside, as Megatron-FSDP "
+          "of Megatron-Core 0.17 to 0.19 stores them; others look for transformer_layer");
+    }
+    if (form_.names.has_plain_convolution || !has("mixer.conv1d.")) return;
+    notes_.push_back(translated(
+        "convolutions of Mamba mixers are called {}: Megatron-Core has conv1d_weight since 0.19, "
+        "conv1d.weight before",
+        form_.modules.plain_convolution ? "conv1d_weight" : "conv1d.weight"));
   }
 
   // Muon trains beside Adam, as two optimizers.
@@ -204,10 +249,18 @@ class FsdpEntries {
 
   static void add_group(const Piece& piece, const std::unordered_set<std::string>& with_states,
                         std::vector<GroupedParameter>& grouped) {
-    std::string name = fsdp_settings_of(piece.name);
-    if (!with_states.contains(name) || piece.name.half == FsdpName::Half::kValue) return;
-    grouped.push_back({std::move(name),
-                       {piece.name.parameter, piece.tensor.desc.dtype, piece.tensor.desc.shape}});
+    const bool has_states = with_states.contains(piece.settings);
+    if (!has_states || piece.name.half == FsdpName::Half::kValue) return;
+    grouped.push_back({settings_name(piece.name),
+                       piece.settings,
+                       {piece.canonical, piece.tensor.desc.dtype, piece.tensor.desc.shape}});
+  }
+
+  // Where a target has a parameter's settings.
+  static std::string settings_name(const FsdpName& of) {
+    std::string name = join_fsdp_group_entry(of.parameter, std::nullopt, "");
+    name.pop_back();  // the dot before the setting
+    return name;
   }
 
   static std::string step_name(const FsdpName& of) {
@@ -216,12 +269,12 @@ class FsdpEntries {
     return join_fsdp_name(name);
   }
 
-  DraftTensor step_of(const FsdpName& of) {
-    FsdpName name = of;
+  DraftTensor step_of(const Piece& of) {
+    FsdpName name = of.name;
     name.role = Role::kStep;
-    const std::string text = step_name(of);
+    const std::string text = step_name(of.name);
     parts_.planner_paths.push_back(path_of(name, text));
-    const auto own = steps_.find(fsdp_settings_of(of));
+    const auto own = steps_.find(settings_name(of.name));
     const std::int64_t step = own == steps_.end() ? step_ : own->second;
     return {{text, DType::kF32, {}}, {{}, static_cast<double>(step), 0.0}, std::nullopt};
   }
@@ -260,13 +313,13 @@ class FsdpEntries {
     std::multimap<std::string, StoredObject, std::less<>> settings;
     for (const StoredObject& object : parts_.copied_objects) {
       const auto entry = split_fsdp_group_entry(object.name);
-      if (entry) settings.emplace(fsdp_settings_of(*entry), object);
+      if (entry) settings.emplace(fsdp_settings_of(*entry).front(), object);
     }
     parts_.copied_objects.clear();
     if (settings.empty()) return false;
     for (const GroupedParameter& parameter : grouped) {
-      const auto [begin, end] = settings.equal_range(parameter.name);
-      if (begin == end) return lacks_settings(parameter.desc.name, parameter.name);
+      const auto [begin, end] = settings.equal_range(parameter.source);
+      if (begin == end) return lacks_settings(parameter.desc.name, parameter.source);
       for (auto setting = begin; setting != end; ++setting) {
         StoredObject object = setting->second;
         const std::string key(split_fsdp_group_entry(object.name)->key);
@@ -283,6 +336,7 @@ class FsdpEntries {
   TargetParts& parts_;
   std::vector<std::string>& notes_;
   std::vector<Piece> weights_;
+  ModuleForm form_;
   std::int64_t step_ = 0;
   std::map<std::string, std::int64_t, std::less<>> steps_;  // of parameters that have their own
 };
