@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "base/text.h"
 #include "codec/torch_item_reader.h"
 #include "convert/golden.h"
 #include "dcp/rank_metadata.h"
@@ -585,6 +586,45 @@ TEST(FsdpTargetState, RefusesHalfAMixer) {
   const auto made = convert_now(request);
   ASSERT_FALSE(made);
   EXPECT_THAT(made.error().message, HasSubstr("its part .B is missing"));
+}
+
+// As Megatron-LM stores prediction layers after 0.19; the modules' own name is another.
+TEST(FsdpTargetState, KeepsTheNamesThatTheSourceShows) {
+  const TemporaryFolder folder;
+  const auto has = [&](const char* output, std::string_view part) {
+    const Checkpoint written = open_checkpoint(folder / output).value();
+    return std::ranges::any_of(written.catalog.tensors, [&](const StoredTensor& tensor) {
+      return tensor.desc.name.contains(part);
+    });
+  };
+  const auto made =
+      convert_now(dcp_request(golden_path("hf/deepseek_v3_mtp/hf"), folder / "in", "fsdp_dtensor"));
+  ASSERT_TRUE(made) << made.error().text();
+  EXPECT_THAT(made->notes, testing::Contains(HasSubstr("others look for transformer_layer")));
+  EXPECT_TRUE(has("in", ".mtp_model_layer."));
+  edit_metadata(folder / "in/iter_0000000", [](Catalog& catalog) {
+    for (StoredTensor& tensor : catalog.tensors) {
+      replace_first(tensor.desc.name, ".mtp_model_layer.", ".transformer_layer.");
+    }
+  });
+  ASSERT_TRUE(convert_now(dcp_request(folder / "in", folder / "out", "fsdp_dtensor")));
+  EXPECT_TRUE(has("out", ".transformer_layer."));
+  EXPECT_FALSE(has("out", ".mtp_model_layer."));
+}
+
+TEST(FsdpTargetState, RefusesRowsOfAMixerWithoutTheRunsSizes) {
+  const TemporaryFolder folder;
+  ASSERT_TRUE(
+      convert_now(dcp_request(golden_path("hf/nemotron_h/hf"), folder / "in", "fsdp_dtensor")));
+  edit_metadata(folder / "in/iter_0000000", [](Catalog& catalog) {
+    std::erase_if(catalog.objects, [](const StoredObject& each) { return each.name == "args"; });
+  });
+  for (const char* format : {"torch_dist", "fsdp_dtensor", "legacy"}) {
+    const auto refused = convert_now(dcp_request(folder / "in", folder / "out", format));
+    ASSERT_FALSE(refused) << format;
+    EXPECT_EQ(refused.error().code, Code::kUnsupportedFormat) << refused.error().text();
+    EXPECT_THAT(refused.error().message, HasSubstr("save that has its entry args"));
+  }
 }
 
 TEST(FsdpTargetState, RefusesPipelineStages) {
