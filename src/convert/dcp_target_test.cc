@@ -612,6 +612,24 @@ TEST(FsdpTargetState, KeepsTheNamesThatTheSourceShows) {
   EXPECT_FALSE(has("out", ".mtp_model_layer."));
 }
 
+TEST(FsdpTargetState, TakesAPartOfAModelApartAsTheWhole) {
+  const TemporaryFolder folder;
+  ASSERT_TRUE(
+      convert_now(dcp_request(golden_path("hf/nemotron_h/hf"), folder / "in", "fsdp_dtensor")));
+  edit_metadata(folder / "in/iter_0000000", [](Catalog& catalog) {
+    catalog.tensors.back().desc.name = "unheard";  // which is not asked for
+  });
+  ConvertRequest request = dcp_request(folder / "in", folder / "out", "torch_dist");
+  request.include = {"*.0.mixer.in_proj.weight"};
+  const auto made = convert_now(request);
+  ASSERT_TRUE(made) << made.error().text();
+  const TensorMap written = read_all_tensors(folder / "out").value();
+  EXPECT_EQ(written.size(), 5U);
+  for (const auto& [name, tensor] : written) {
+    EXPECT_THAT(name, HasSubstr("mixer.in_proj.weight."));
+  }
+}
+
 TEST(FsdpTargetState, RefusesRowsOfAMixerWithoutTheRunsSizes) {
   const TemporaryFolder folder;
   ASSERT_TRUE(

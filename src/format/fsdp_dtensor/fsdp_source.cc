@@ -196,15 +196,17 @@ StoredTensor put_together(const Parts& parts) {
   return whole;
 }
 
-// The model's own tensors, without what is stored of them.
-std::vector<TensorDesc> modules_of(const Pieces& pieces) {
+// The model's own tensors by its modules' names; what has none of those is left to who reads it.
+std::vector<TensorDesc> modules_of(const Catalog& catalog) {
   std::vector<TensorDesc> modules;
-  for (const std::string& name : pieces.order) {
-    const Parts& parts = pieces.parts.at(name);
-    if (parts.role != Role::kModel) continue;
-    TensorDesc module = parts.by_place.begin()->second->desc;
-    module.name = parts.parameter;
-    if (parts.has_halves && !module.shape.empty()) module.shape[0] *= 2;
+  std::unordered_set<std::string> known;
+  for (const StoredTensor& tensor : catalog.tensors) {
+    const std::optional<FsdpName> name = split_fsdp_name(tensor.desc.name);
+    const bool is_model = name && name->role == Role::kModel;
+    if (!is_model || !known.insert(name->parameter).second) continue;
+    TensorDesc module = tensor.desc;
+    module.name = name->parameter;
+    if (name->half != Half::kWhole && !module.shape.empty()) module.shape[0] *= 2;
     modules.push_back(std::move(module));
   }
   return modules;
@@ -213,10 +215,9 @@ std::vector<TensorDesc> modules_of(const Pieces& pieces) {
 // Tensors of modules taken apart into those of torch_dist.
 class Renaming {
  public:
-  Renaming(const Pieces& pieces, const Arguments& arguments)
+  Renaming(const Pieces& pieces, const ModuleTensors& tensors, const Arguments& arguments)
       : pieces_(pieces),
-        modules_(modules_of(pieces)),
-        tensors_(modules_),
+        tensors_(tensors),
         tensor_parallel_(number_of(arguments, {"tensor_model_parallel_size"})) {}
 
   Status add(const Parts& parts, std::vector<StoredTensor>& out) {
@@ -284,8 +285,7 @@ class Renaming {
   };
 
   const Pieces& pieces_;
-  std::vector<TensorDesc> modules_;
-  ModuleTensors tensors_;
+  const ModuleTensors& tensors_;
   std::optional<std::int64_t> tensor_parallel_;
   std::unordered_map<std::string, Made> made_;  // by name
 };
@@ -311,9 +311,7 @@ VersionedNames versioned_names_of(const Catalog& stored, bool is_kept) {
 }
 
 // The settings of each parameter, under the name that it has in torch_dist.
-Result<std::vector<StoredObject>> renamed_settings(const Catalog& stored) {
-  const std::vector<TensorDesc> modules = modules_of(SW_TRY(gather_pieces(stored)));
-  const ModuleTensors tensors(modules);
+std::vector<StoredObject> renamed_settings(const Catalog& stored, const ModuleTensors& tensors) {
   std::vector<StoredObject> settings;
   for (const StoredObject& object : stored.objects) {
     const auto entry = split_fsdp_group_entry(object.name);
@@ -326,6 +324,27 @@ Result<std::vector<StoredObject>> renamed_settings(const Catalog& stored) {
     }
   }
   return settings;
+}
+
+// Canonical tensors of `catalog`, a part of the model whose modules `tensors` are.
+Result<Catalog> name_by(const ModuleTensors& tensors, const Catalog& catalog,
+                        const Arguments& arguments, std::vector<std::string>& notes) {
+  const Pieces pieces = SW_TRY(gather_pieces(catalog));
+  if (pieces.rng_states > 0) {
+    notes.emplace_back("RNG states are left out: they belong to the old ranks");
+  }
+  if (const std::string unknown = unknown_objects(catalog); !unknown.empty()) {
+    notes.push_back(
+        translated("entries that are no part of a training state are left out: {}", unknown));
+  }
+  Catalog canonical;
+  canonical.files = catalog.files;
+  for (const std::string& name : pieces.order) SW_TRY(check_parts(name, pieces.parts.at(name)));
+  Renaming renaming(pieces, tensors, arguments);
+  for (const std::string& name : pieces.order) {
+    SW_TRY(renaming.add(pieces.parts.at(name), canonical.tensors));
+  }
+  return canonical;
 }
 
 }  // namespace
@@ -366,29 +385,18 @@ Status check_fsdp_pieces(const Catalog& catalog) {
 
 Result<Catalog> named_canonically(const Catalog& catalog, const Arguments& arguments,
                                   std::vector<std::string>& notes) {
-  const Pieces pieces = SW_TRY(gather_pieces(catalog));
-  if (pieces.rng_states > 0) {
-    notes.emplace_back("RNG states are left out: they belong to the old ranks");
-  }
-  if (const std::string unknown = unknown_objects(catalog); !unknown.empty()) {
-    notes.push_back(
-        translated("entries that are no part of a training state are left out: {}", unknown));
-  }
-  Catalog canonical;
-  canonical.files = catalog.files;
-  for (const std::string& name : pieces.order) SW_TRY(check_parts(name, pieces.parts.at(name)));
-  Renaming renaming(pieces, arguments);
-  for (const std::string& name : pieces.order) {
-    SW_TRY(renaming.add(pieces.parts.at(name), canonical.tensors));
-  }
-  return canonical;
+  const std::vector<TensorDesc> modules = modules_of(catalog);
+  return name_by(ModuleTensors(modules), catalog, arguments, notes);
 }
-
 Status undo_fsdp(const ConvertRequest& request, Checkpoint& source, Catalog& catalog,
                  std::vector<std::string>& notes) {
   const bool with_optimizer = keeps_optimizer(request);
   const Catalog stored = std::move(catalog);
-  catalog = SW_TRY(canonical_from_fsdp(stored, source.arguments, notes));
+  // Of a part of the model the rest tells how it is made.
+  const std::vector<TensorDesc> modules = modules_of(source.catalog);
+  const ModuleTensors tensors(modules);
+  catalog = SW_TRY(name_by(tensors, stored, source.arguments, notes));
+  SW_TRY(check_fsdp_stages(stored, source.arguments));
   if (with_optimizer) SW_TRY(check_fsdp_settings(stored));
   source.common_state = SW_TRY(make_common_state(stored, *source.files, with_optimizer, notes));
   const bool stays = request.format == fsdp_dtensor_target().traits().name;
@@ -398,7 +406,7 @@ Status undo_fsdp(const ConvertRequest& request, Checkpoint& source, Catalog& cat
   }
   // To its own format each parameter's settings go along as they are.
   if (with_optimizer && stays) {
-    std::ranges::move(SW_TRY(renamed_settings(stored)), std::back_inserter(catalog.objects));
+    std::ranges::move(renamed_settings(stored, tensors), std::back_inserter(catalog.objects));
   }
   source.versioned_names = versioned_names_of(stored, stays);
   if (!request.dtype && !stays) {
