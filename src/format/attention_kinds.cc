@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "layout/layer_name.h"
+#include "layout/state_name.h"
 #include "model/layer_kinds.h"
 #include "model/window_layers.h"
 #include "state/run_config.h"
@@ -44,15 +45,30 @@ void tell_kind(const WindowedLayers& windows, std::string& tensor) {
 }  // namespace
 
 void tell_attention_kinds(Checkpoint& checkpoint) {
-  Arguments arguments = checkpoint.arguments;
   // Megatron-Bridge's own say it in run_config.yaml alone.
-  if (arguments.empty()) arguments = read_run_config(checkpoint.run_config).value_or(Arguments());
+  const Arguments arguments = checkpoint.arguments.empty()
+                                  ? read_run_config(checkpoint.run_config).value_or(Arguments())
+                                  : checkpoint.arguments;
+  tell_attention_kinds(arguments, checkpoint.catalog);
+}
+
+void tell_attention_kinds(const Arguments& arguments, Catalog& catalog) {
   const WindowedLayers windows = kinds_of(arguments);
   for (std::size_t layer = 0; layer < windows.size(); ++layer) {
     const std::string kind(windows[layer] != 0 ? kSlidingAttention : kGlobalAttention);
-    checkpoint.catalog.kind_stacks[kind].push_back(static_cast<std::int64_t>(layer));
+    catalog.kind_stacks[kind].push_back(static_cast<std::int64_t>(layer));
   }
-  for (StoredTensor& tensor : checkpoint.catalog.tensors) tell_kind(windows, tensor.desc.name);
+  if (windows.empty()) return;
+  for (StoredTensor& tensor : catalog.tensors) {
+    const auto state = split_state_name(tensor.desc.name);
+    if (!state) {
+      tell_kind(windows, tensor.desc.name);
+      continue;
+    }
+    std::string parameter(state->tensor);
+    tell_kind(windows, parameter);
+    tensor.desc.name = std::string(state->prefix) + parameter;
+  }
 }
 
 void tell_attention_kinds(const Arguments& arguments, std::span<TensorDesc> tensors) {

@@ -13,6 +13,9 @@ namespace shardwright {
 /// models, and arguments that do not say it, as they are.
 void tell_attention_kinds(Checkpoint& checkpoint);
 
+/// The same of tensors and optimizer states that a format's reader has named.
+void tell_attention_kinds(const Arguments& arguments, Catalog& catalog);
+
 /// The names alone, where `arguments` are those of such a model.
 void tell_attention_kinds(const Arguments& arguments, std::span<TensorDesc> tensors);
 

@@ -11,6 +11,7 @@
 #include <unordered_set>
 
 #include "base/fail.h"
+#include "format/attention_kinds.h"
 #include "format/fsdp_dtensor/fsdp_state.h"
 #include "format/fsdp_dtensor/fsdp_target.h"
 #include "format/select.h"
@@ -344,6 +345,7 @@ Result<Catalog> name_by(const ModuleTensors& tensors, const Catalog& catalog,
   for (const std::string& name : pieces.order) {
     SW_TRY(renaming.add(pieces.parts.at(name), canonical.tensors));
   }
+  tell_attention_kinds(arguments, canonical);
   return canonical;
 }
 
@@ -388,6 +390,7 @@ Result<Catalog> named_canonically(const Catalog& catalog, const Arguments& argum
   const std::vector<TensorDesc> modules = modules_of(catalog);
   return name_by(ModuleTensors(modules), catalog, arguments, notes);
 }
+
 Status undo_fsdp(const ConvertRequest& request, Checkpoint& source, Catalog& catalog,
                  std::vector<std::string>& notes) {
   const bool with_optimizer = keeps_optimizer(request);
