@@ -3,6 +3,7 @@
 
 #include "base/fail.h"
 #include "layout/latent_fusion.h"
+#include "layout/legacy_grid.h"
 #include "layout/legacy_names.h"
 
 namespace shardwright {
@@ -47,11 +48,14 @@ Result<std::vector<RowRun>> ModuleTensors::runs_of(
                 "it as torch_dist there",
                 module.name);
   }
-  const std::int64_t ways = tensor_parallel.value_or(1);
+  // What arguments say is whatever a file says.
+  const bool is_told =
+      tensor_parallel && *tensor_parallel >= 1 && *tensor_parallel <= kMostRanksOfAnAxis;
+  const std::int64_t ways = is_told ? *tensor_parallel : 1;
   const std::vector<Part> parts = SW_TRY(parts_of(module, name, ways));
   const std::int64_t all = module.shape.empty() ? 1 : module.shape[0];
   if (parts.empty()) return std::vector<RowRun>{{name, 0, 0, all}};
-  if (!tensor_parallel) {
+  if (!is_told) {
     return fail(Code::kUnsupportedFormat,
                 "tensor {}: its rows are several tensors' and lie as the run's tensor-parallel "
                 "ranks had them, and no arguments of the run say how many there were; convert a "

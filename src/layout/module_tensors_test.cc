@@ -56,6 +56,11 @@ TEST(ModuleTensors, RefuseRowsThatNothingTellsApart) {
   const auto unknown = tensors.runs_of(modules[2], std::nullopt);
   ASSERT_FALSE(unknown);
   EXPECT_EQ(unknown.error().code, Code::kUnsupportedFormat);
+  for (const std::int64_t size : {std::int64_t{0}, std::int64_t{-2}, std::int64_t{1} << 40}) {
+    const auto none = tensors.runs_of(modules[2], size);
+    ASSERT_FALSE(none) << size;
+    EXPECT_EQ(none.error().code, Code::kUnsupportedFormat) << size;
+  }
   const auto odd = tensors.runs_of(modules[2], 4);
   ASSERT_FALSE(odd);
   EXPECT_EQ(odd.error().code, Code::kShapeMismatch);
