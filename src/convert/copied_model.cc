@@ -34,18 +34,20 @@ bool has_integer_weights(const Catalog& catalog) {
   });
 }
 
-Status refuse(const Error& error, Drafting& drafting) {
+// A model that no family's rules were held against is copied, but not cast.
+Status tell_unknown(const Error& error, Drafting& drafting) {
   if (drafting.request().dtype && has_integer_weights(drafting.source().catalog)) {
     return fail(error.code,
                 "{}; --dtype would cast the scales that such integers need: leave it out, or give "
                 "a config.json that names the quantisation",
                 error.message);
   }
-  if (!is_loss(error.code)) {
-    drafting.tell(translated("the model's tensors are not held against a family: ") +
-                  error.message);
-    return {};
-  }
+  drafting.tell(translated("the model's tensors are not held against a family: ") + error.message);
+  return {};
+}
+
+Status refuse(const Error& error, Drafting& drafting) {
+  if (!is_loss(error.code)) return tell_unknown(error, drafting);
   if (drafting.request().accept_loss) {
     drafting.tell(error.message);
     return {};
@@ -66,11 +68,7 @@ Status check_copied_model(Drafting& drafting) {
   SW_TRY(load_mappings(drafting));
   Notes guesses;  // told where the values are used
   const auto facts = find_model_facts(request, source, drafting.mappings, {}, guesses);
-  if (!facts) {
-    drafting.tell(translated("the model's tensors are not held against a family: ") +
-                  facts.error().message);
-    return {};
-  }
+  if (!facts) return tell_unknown(facts.error(), drafting);
   const auto model = tensors_of(source, facts->config_text);
   if (!model) return refuse(model.error(), drafting);
   std::vector<std::string> unknown;

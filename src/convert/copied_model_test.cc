@@ -157,6 +157,13 @@ TEST(CopiedModel, OfIntegersIsCopiedButNotCast) {
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().code, Code::kDtypeUnsupported);
   EXPECT_THAT(refused.error().message, HasSubstr("; --dtype would cast the scales"));
+  put_model(folder / "nobodys", R"({"architectures": ["NewForCausalLM"], "model_type": "new"})",
+            {{"model.w.weight", DType::kU8, {4, 1}}, {"model.w.weight.absmax", DType::kF32, {4}}});
+  request.input = folder / "nobodys";
+  const auto unknown = convert_now(request);
+  ASSERT_FALSE(unknown);
+  EXPECT_EQ(unknown.error().code, Code::kNoFamily);
+  EXPECT_THAT(unknown.error().message, HasSubstr("; --dtype would cast the scales"));
 }
 
 TEST(CopiedModel, OfAnUnknownFamilyIsCopied) {

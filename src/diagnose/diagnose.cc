@@ -19,6 +19,7 @@
 #include "format/lone_file.h"
 #include "format/refused_format.h"
 #include "format/survey.h"
+#include "format/torch_dist/source.h"
 #include "format/zarr/source.h"
 #include "layout/finding_rules.h"
 #include "layout/texts.h"
@@ -90,13 +91,14 @@ Status add_missing_files(const Directory& directory, const Detection& detection,
   const Candidate& candidate = detection.candidates.front();
   const SourceTraits traits = candidate.format->traits();
   if (!traits.has_chunk_list && !traits.is_of_ranks) return {};
-  if (candidate.steps.size() == 1) {
+  if (candidate.steps.size() == 1 && !detection.tracker) {
     const std::string& folder = candidate.steps.front();
     if (lacks_tracker(SW_TRY(Folder::open(directory, "")), folder)) {
       add_finding(diagnosis, "L47", {{"folder", folder}, {"word", word_of_iteration(folder)}});
     }
   }
-  if (lacks_metadata_json(SW_TRY(Folder::open(directory, candidate.folder)))) {
+  const bool may_lack = candidate.format == &torch_dist_source();
+  if (may_lack && lacks_metadata_json(SW_TRY(Folder::open(directory, candidate.folder)))) {
     add_finding(diagnosis, "L48", {{"marker", torch_dist_marker()}});
     diagnosis.complete = false;
   }

@@ -264,7 +264,7 @@ Result<Diagnosis> diagnose_catalog(const Survey& survey, const std::string& path
     format = find_source_format(checkpoint->location.format);
     diagnosis.format = format->name();
     add_opened(*checkpoint, request, diagnosis);
-    flag = needed_flag(*checkpoint, *format);
+    if (!diagnosis.has_errors()) flag = needed_flag(*checkpoint, *format);
   }
   diagnosis.next = next_command(diagnosis, *format, path, candidate, flag, request);
   if (checkpoint && !diagnosis.has_errors()) {

@@ -139,11 +139,15 @@ std::string join_fsdp_group_entry(std::string_view parameter, std::optional<std:
                      stored_parameter(parameter, expert), key);
 }
 
+std::string fsdp_settings_name(std::string_view parameter, std::optional<std::int64_t> expert) {
+  std::string text = join_fsdp_group_entry(parameter, expert, "");
+  text.pop_back();  // the dot before the setting
+  return text;
+}
+
 std::vector<std::string> fsdp_settings_of(const FsdpName& name) {
   const auto settings = [&](std::string_view parameter) {
-    std::string text = join_fsdp_group_entry(parameter, name.expert, "");
-    text.pop_back();  // the dot before the setting
-    return text;
+    return fsdp_settings_name(parameter, name.expert);
   };
   const std::string parameter = canonical_from_legacy(name.parameter, {}, false).name;
   if (!is_fused_latent(parameter)) return {settings(split_mixer_part(parameter).first)};

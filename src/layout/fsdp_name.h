@@ -39,8 +39,12 @@ struct FsdpGroupEntry {
                                                 std::optional<std::int64_t> expert,
                                                 std::string_view key);
 
-/// Where a parameter's settings are looked for, without the setting:
-/// `optimizer.param_to_group_meta.module.module.module.PARAMETER`, by the names of torch_dist,
+/// Where a parameter's settings are stored, without the setting:
+/// `optimizer.param_to_group_meta.module.module.module.PARAMETER`.
+[[nodiscard]] std::string fsdp_settings_name(std::string_view parameter,
+                                             std::optional<std::int64_t> expert);
+
+/// Where a parameter's settings are looked for: fsdp_settings_name() by the names of torch_dist,
 /// because settings and states may have those of different versions. What is stored in parts (the
 /// halves of a gate, a mixer's projections) has the settings of the whole; a fused down-projection
 /// of latent attention has those of both of its weights.

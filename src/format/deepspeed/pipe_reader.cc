@@ -5,14 +5,15 @@
 #include <map>
 #include <optional>
 #include <set>
-#include <span>
 
 #include "base/allowance.h"
 #include "base/fail.h"
 #include "base/text.h"
 #include "codec/torch_file.h"
 #include "codec/torch_tensor.h"
+#include "format/deepspeed/layer_tensor.h"
 #include "format/deepspeed/neox_arguments.h"
+#include "format/deepspeed/neox_tensors.h"
 #include "format/deepspeed/zero_file_name.h"
 #include "format/legacy/legacy_chunks.h"
 #include "format/tensors_beside.h"
@@ -24,15 +25,6 @@
 
 namespace shardwright {
 namespace {
-
-// A tensor of a layer's file.
-struct LayerTensor {
-  std::string name;
-  LocatedTensor place;
-  std::uint32_t file = 0;
-  std::string stored = {};  // its name there, once `name` is Megatron-Core's
-};
-using LayerTensors = std::vector<LayerTensor>;
 
 // What a tensor-parallel rank has, under Megatron-Core's names.
 struct RankTensors {
@@ -103,8 +95,7 @@ class PipeReader {
       ranks[static_cast<std::size_t>(rank)] = SW_TRY(read_rank(rank));
     }
     for (const RankTensors& rank : ranks) {
-      SW_TRY(check_biases(rank));
-      SW_TRY(check_groups(rank));
+      if (is_neox_) SW_TRY(check_neox_tensors(rank.all, checkpoint_, tensor_ranks_));
     }
     for (std::int64_t rank = 0; rank < tensor_ranks_; ++rank) {
       SW_TRY(defects_.report(place_rank(rank, ranks[static_cast<std::size_t>(rank)])));
@@ -424,59 +415,6 @@ class PipeReader {
       tensors.push_back({std::string(*key), *std::move(place), file});
     }
     return tensors;
-  }
-
-  // With gpt_j_residual GPT-NeoX sums up what attention and MLP of all ranks give, and each rank
-  // has added a bias of its own by then: Megatron's bias is their sum.
-  Status check_biases(const RankTensors& tensors) const {
-    const auto known = checkpoint_.arguments.find("use_parallel_residual");
-    const bool is_known = known != checkpoint_.arguments.end();
-    if (!is_neox_ || tensor_ranks_ == 1 || (is_known && known->second == ArgValue{false}))
-      return {};
-    for (const LayerTensor& tensor : tensors.all) {
-      const bool is_of_rows = tensor.name.ends_with(".self_attention.linear_proj.bias") ||
-                              tensor.name.ends_with(".mlp.linear_fc2.bias");
-      if (!is_of_rows || SW_TRY(is_zero(tensor))) continue;
-      if (is_known) {
-        return fail(Code::kUnsupportedFormat,
-                    "{}: tensor {}: the run had gpt_j_residual, so the bias is the sum of what {} "
-                    "tensor-parallel ranks have, and no rule adds them up; GPT-NeoX's "
-                    "tools/ckpts/convert_neox_to_hf.py does, and its model is read",
-                    file_of(tensor), printable(tensor.stored), tensor_ranks_);
-      }
-      return fail(Code::kUnsupportedFormat,
-                  "{}: tensor {}: nothing says whether this run of GPT-NeoX had gpt_j_residual, "
-                  "with which the bias is the sum of what {} tensor-parallel ranks have; copy the "
-                  "run's configuration into {}/configs",
-                  file_of(tensor), printable(tensor.stored), tensor_ranks_,
-                  checkpoint_.directory->name());
-    }
-    return {};
-  }
-
-  // Where several heads share a key, GPT-NeoX has all queries in front of the keys, and Megatron
-  // those of each group.
-  Status check_groups(const RankTensors& tensors) const {
-    if (!is_neox_) return {};
-    for (const LayerTensor& tensor : tensors.all) {
-      const Dims& shape = tensor.place.shape;
-      if (!tensor.name.ends_with(".linear_qkv.weight") || shape.size() != 2) continue;
-      if (shape[0] * tensor_ranks_ == 3 * shape[1]) continue;
-      return fail(
-          Code::kUnsupportedFormat,
-          "{}: tensor {}: with num_kv_heads GPT-NeoX has queries, keys and values one behind "
-          "another, and no rule puts them in Megatron's order; GPT-NeoX's "
-          "tools/ckpts/convert_neox_to_hf.py does, and its model is read",
-          file_of(tensor), printable(tensor.stored));
-    }
-    return {};
-  }
-
-  [[nodiscard]] Result<bool> is_zero(const LayerTensor& tensor) const {
-    const auto file = SW_TRY(checkpoint_.files->get(tensor.file));
-    std::string bytes(tensor.place.range.length, '\0');
-    SW_TRY(file->read_at(tensor.place.range.offset, std::as_writable_bytes(std::span(bytes))));
-    return bytes.find_first_not_of('\0') == std::string::npos;
   }
 
   Status place_rank(std::int64_t rank, const RankTensors& tensors) {

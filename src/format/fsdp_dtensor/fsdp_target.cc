@@ -39,7 +39,7 @@ using Piece = FsdpPiece;
 
 Result<Piece> classify(DraftTensor tensor, bool& is_main_weight) {
   is_main_weight = false;
-  Piece piece{{}, std::move(tensor), {}, {}};
+  Piece piece{{}, std::move(tensor)};
   const std::string& name = piece.tensor.desc.name;
   piece.name.parameter = name;
   if (!is_optimizer_name(name)) return piece;
@@ -64,7 +64,7 @@ void split_layers(const Piece& piece, std::vector<Piece>& out) {
   const std::optional<LayerName> layer = split_layer_name(piece.name.parameter);
   if (!layer || layer->index || piece.tensor.desc.shape.empty()) return out.push_back(piece);
   for (std::int64_t index = 0; index < piece.tensor.desc.shape[0]; ++index) {
-    Piece one{piece.name, take_row(piece.tensor, index), {}, {}};
+    Piece one{piece.name, take_row(piece.tensor, index)};
     one.name.parameter = join_layer_name(layer->stack, index, layer->rest);
     out.push_back(std::move(one));
   }
@@ -192,12 +192,7 @@ class FsdpEntries {
 
   Status choose_form(const std::vector<Piece>& layers) {
     const CommonState state = SW_TRY(CommonState::read(parts_.common_state));
-    std::vector<TensorDesc> model;
-    for (const Piece& piece : layers) {
-      if (piece.name.role != Role::kModel) continue;
-      model.push_back(piece.tensor.desc);
-      model.back().name = piece.name.parameter;
-    }
+    const std::vector<TensorDesc> model = weights_of(layers);
     const Arguments& arguments = state.arguments();
     const auto impl = arguments.find("transformer_impl");
     const bool is_told = impl != arguments.end() || parts_.spec != ModuleSpec::kKeep;
@@ -251,16 +246,9 @@ class FsdpEntries {
                         std::vector<GroupedParameter>& grouped) {
     const bool has_states = with_states.contains(piece.settings);
     if (!has_states || piece.name.half == FsdpName::Half::kValue) return;
-    grouped.push_back({settings_name(piece.name),
+    grouped.push_back({fsdp_settings_name(piece.name.parameter, std::nullopt),
                        piece.settings,
                        {piece.canonical, piece.tensor.desc.dtype, piece.tensor.desc.shape}});
-  }
-
-  // Where a target has a parameter's settings.
-  static std::string settings_name(const FsdpName& of) {
-    std::string name = join_fsdp_group_entry(of.parameter, std::nullopt, "");
-    name.pop_back();  // the dot before the setting
-    return name;
   }
 
   static std::string step_name(const FsdpName& of) {
@@ -274,7 +262,7 @@ class FsdpEntries {
     name.role = Role::kStep;
     const std::string text = step_name(of.name);
     parts_.planner_paths.push_back(path_of(name, text));
-    const auto own = steps_.find(settings_name(of.name));
+    const auto own = steps_.find(fsdp_settings_name(of.name.parameter, std::nullopt));
     const std::int64_t step = own == steps_.end() ? step_ : own->second;
     return {{text, DType::kF32, {}}, {{}, static_cast<double>(step), 0.0}, std::nullopt};
   }

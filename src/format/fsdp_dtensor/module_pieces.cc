@@ -18,16 +18,6 @@ namespace {
 
 using Role = FsdpName::Role;
 
-std::vector<TensorDesc> weights_of(const std::vector<FsdpPiece>& pieces) {
-  std::vector<TensorDesc> weights;
-  for (const FsdpPiece& piece : pieces) {
-    if (piece.name.role != Role::kModel) continue;
-    weights.push_back(piece.tensor.desc);
-    weights.back().name = piece.name.parameter;
-  }
-  return weights;
-}
-
 // The pieces of one tensor of a module, by their place in it.
 struct ModuleParts {
   std::map<int, FsdpPiece> by_place;
@@ -129,6 +119,16 @@ class Joining {
 };
 
 }  // namespace
+
+std::vector<TensorDesc> weights_of(const std::vector<FsdpPiece>& pieces) {
+  std::vector<TensorDesc> weights;
+  for (const FsdpPiece& piece : pieces) {
+    if (piece.name.role != Role::kModel) continue;
+    weights.push_back(piece.tensor.desc);
+    weights.back().name = piece.name.parameter;
+  }
+  return weights;
+}
 
 Result<std::vector<FsdpPiece>> put_into_modules(std::vector<FsdpPiece> pieces,
                                                 const ModuleForm& form,

@@ -29,6 +29,9 @@ struct ModuleForm {
   std::int64_t tensor_parallel = 1;
 };
 
+/// The model's own tensors among pieces, by the names of their parameters.
+[[nodiscard]] std::vector<TensorDesc> weights_of(const std::vector<FsdpPiece>& pieces);
+
 /// Puts the parts of mixers and of fused latent attention together as the modules have them: the
 /// parts of the first tensor-parallel rank, then those of the second. REQUIRES: one piece for each
 /// layer, under the names of torch_dist. Errors: kUnmatchedSource where a part is missing,
