@@ -73,6 +73,7 @@ std::span<const Sentence> chinese_of_arguments() {
       {"no layer's linear_qkv has a bias", "没有层的 linear_qkv 带有 bias"},
       {"it must divide num_attention_heads, {}", "它必须整除 num_attention_heads，即 {}"},
       {"the tensors are of {} layers", "张量有 {} 层"},
+      {"no tensor of that part has such a width", "该部分没有任何张量有这样的宽度"},
       {"the tensors are of {} prediction layers", "张量有 {} 个预测层"},
       {"{} has fewer rows", "{} 的行数更少"},
       {"output_layer.weight is missing", "缺少 output_layer.weight"},

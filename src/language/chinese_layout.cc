@@ -83,6 +83,8 @@ std::span<const Sentence> chinese_of_layout() {
        "model "
        "was lost",
        "有 {}，但没有存储 {}，而同类的层都有它；模型的一部分丢失了"},
+      {"nothing is stored of {}, which layers of that kind have; a part of the model was lost",
+       "没有存储 {}，而同类的层都有它；模型的一部分丢失了"},
       {"nothing is stored of {}, and layer {} has the like: see that no part of the model was lost",
        "没有存储 {}，而第 {} 层有同类张量：请确认模型没有丢失部分"},
       {"{} and layers are there, but no {}; a part of the model was lost",

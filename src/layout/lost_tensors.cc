@@ -17,6 +17,7 @@
 #include "base/translated.h"
 #include "layout/adapter_shards.h"
 #include "layout/layer_name.h"
+#include "layout/lost_siblings.h"
 
 namespace shardwright {
 namespace {
@@ -164,6 +165,22 @@ void add_lost_ends(std::span<const TensorDesc> tensors, const Stacks& stacks,
   }
 }
 
+// Towers have layers of their own, which no family's rules may tell.
+void add_lost_of_towers(std::span<const TensorDesc> tensors, std::vector<LostPart>& lost) {
+  std::vector<const TensorDesc*> towers;
+  for (const TensorDesc& desc : tensors) {
+    const std::optional<LayerName> name = split_layer_name(desc.name);
+    if ((name && is_main_stack(name->stack)) || is_prediction_layer(desc.name)) continue;
+    if (!is_of_adapter(desc.name)) towers.push_back(&desc);
+  }
+  const std::set<std::string> lost_names = lost_siblings(towers);
+  if (lost_names.empty()) return;
+  const std::vector<std::string> names(lost_names.begin(), lost_names.end());
+  lost.push_back({names.front(), translated("nothing is stored of {}, which layers of that kind "
+                                            "have; a part of the model was lost",
+                                            name_list(names))});
+}
+
 }  // namespace
 
 std::vector<LostPart> lost_tensors(std::span<const TensorDesc> tensors) {
@@ -171,6 +188,7 @@ std::vector<LostPart> lost_tensors(std::span<const TensorDesc> tensors) {
   std::vector<LostPart> lost;
   add_lost_ends(tensors, stacks, lost);
   add_lost_routers(stacks, lost);
+  add_lost_of_towers(tensors, lost);
   for (const auto& [stack, layers] : stacks) {
     for (const Companion& companion : kCompanions) {
       add_uneven_layers(stack, layers, companion, lost);

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <iterator>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <set>
@@ -13,6 +14,7 @@
 
 #include "base/translated.h"
 #include "codec/json_text.h"
+#include "model/tower_check.h"
 
 namespace shardwright {
 namespace {
@@ -251,7 +253,9 @@ class ConfigCheck {
 
 std::vector<Contradiction> contradicted_config(const HfConfig& config,
                                                std::span<const TensorDesc> hf) {
-  return ConfigCheck(config, hf).run();
+  std::vector<Contradiction> found = ConfigCheck(config, hf).run();
+  std::ranges::move(contradicted_towers(config, hf), std::back_inserter(found));
+  return found;
 }
 
 std::string contradicted_dtype(std::string_view config_json, std::span<const TensorDesc> hf) {

@@ -19,8 +19,9 @@ namespace shardwright {
 ///
 /// `hf`: the model's tensors, without those of quantisation. Tensors are looked at where the
 /// embedding says how the layers beside it are called (`model.embed_tokens.weight` and
-/// `model.layers.N.`); of a multimodal model that is its language model. What may differ from layer
-/// to layer is contradicted only if no layer shows it. One contradiction for each key. Pure.
+/// `model.layers.N.`); of a multimodal model that is its language model, and contradicted_towers()
+/// looks at the rest. What may differ from layer to layer is contradicted only if no layer shows
+/// it. One contradiction for each key. Pure.
 [[nodiscard]] std::vector<Contradiction> contradicted_config(const HfConfig& config,
                                                              std::span<const TensorDesc> hf);
 

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "layout/lost_siblings.h"
+
 namespace shardwright {
 
 std::optional<std::string> alike_in_megatron(const Mapping& mapping, std::string_view hf) {
@@ -31,15 +33,23 @@ std::optional<std::string> alike_in_hf(const Mapping& mapping, std::string_view 
 std::vector<std::string> lacking_parts(const Mapping& mapping, Side side,
                                        const TensorIndex& present) {
   std::vector<std::string> lacking;
+  std::vector<const TensorDesc*> kept;
   for (const AlikePart& part : mapping.alike) {
     const auto is_of_it = [&](const TensorDesc& tensor) {
       if (side == Side::kMegatron) return tensor.name.starts_with(part.megatron);
       return std::ranges::any_of(
           part.hf, [&](const std::string& prefix) { return tensor.name.starts_with(prefix); });
     };
-    if (part.optional || std::ranges::any_of(present.tensors(), is_of_it)) continue;
+    const std::size_t before = kept.size();
+    for (const TensorDesc& tensor : present.tensors()) {
+      if (is_of_it(tensor)) kept.push_back(&tensor);
+    }
+    if (part.optional || kept.size() > before) continue;
     lacking.push_back((side == Side::kMegatron ? part.megatron : part.hf.front()) + "*");
   }
+  std::set<std::string> lost = lost_siblings(kept);
+  lost.merge(lost_weights(kept));
+  lacking.insert(lacking.end(), lost.begin(), lost.end());
   return lacking;
 }
 

@@ -21,7 +21,8 @@ namespace shardwright {
                                                      std::string_view megatron,
                                                      const TensorIndex* wanted);
 
-/// What the names begin with of parts that a model must have and of which it has nothing.
+/// What the names begin with of parts that a model must have and of which it has nothing; and what
+/// such parts show that they have lost (lost_siblings(), lost_weights()).
 [[nodiscard]] std::vector<std::string> lacking_parts(const Mapping& mapping, Side side,
                                                      const TensorIndex& present);
 

@@ -4,6 +4,8 @@
 #include <algorithm>
 
 #include "base/fail.h"
+#include "base/text.h"
+#include "base/translated.h"
 #include "canonical/canonical_model.h"
 #include "canonical/contradictions.h"
 #include "canonical/dequantise.h"
@@ -21,6 +23,7 @@
 #include "layout/uneven_modules.h"
 #include "model/apply.h"
 #include "model/config_check.h"
+#include "model/instances.h"
 #include "plan/canonical.h"
 #include "state/common_state.h"
 #include "state/recorded_run.h"
@@ -216,6 +219,7 @@ class ModelCheck {
       return {};
     }
     tell(map_from_hf(*facts->mapping, facts->sizes, model->tensors));
+    tell_taken_over(*facts->mapping, Side::kHf);
     if (model->quantised.empty()) check_dtype(facts->config_text);
     check_scales(checkpoint_, catalog, *model, report_);
     return {};
@@ -236,7 +240,21 @@ class ModelCheck {
       return {};
     }
     tell(check_family_fit(*facts, checkpoint_, descs_));
+    tell_taken_over(*facts->mapping, Side::kMegatron);
     return {};
+  }
+
+  void tell_taken_over(const Mapping& mapping, Side side) {
+    std::vector<std::string> parts;
+    for (const AlikePart& part : mapping.alike) {
+      if (part.optional) continue;
+      parts.push_back((side == Side::kHf ? part.hf.front() : part.megatron) + "*");
+    }
+    if (parts.empty()) return;
+    report_.notes.push_back(
+        translated("{}: taken over as it is, so no rule says what it holds; checked are what its "
+                   "layers have in common and the sizes that config.json gives",
+                   name_list(parts)));
   }
 
   template <class Fit>

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "model/kept_alike.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+namespace shardwright {
+namespace {
+
+using testing::ElementsAre;
+using testing::IsEmpty;
+
+Mapping with_tower() {
+  Mapping mapping;
+  mapping.alike = {{"vision_tower.", {"vision_model.", "model.vision_model."}, false},
+                   {"projector.", {"projector."}, false},
+                   {"hf_extra.talker.", {"talker."}, true}};
+  return mapping;
+}
+
+std::vector<std::string> lacking(Side side, std::vector<std::string> names,
+                                 const std::string& gone = {}) {
+  std::vector<TensorDesc> tensors;
+  for (const std::string& name : names) {
+    if (name != gone) tensors.push_back({name, DType::kF32, {4, 4}});
+  }
+  const auto index = TensorIndex::make(tensors);
+  if (!index) return {"not an index"};
+  return lacking_parts(with_tower(), side, *index);
+}
+
+const std::vector<std::string> kHfNames = {"model.vision_model.layers.0.q.weight",
+                                           "model.vision_model.layers.0.k.weight",
+                                           "model.vision_model.layers.1.q.weight",
+                                           "model.vision_model.layers.1.k.weight",
+                                           "projector.linear.bias",
+                                           "projector.linear.weight"};
+
+TEST(KeptAlike, LacksWholeParts) {
+  EXPECT_THAT(lacking(Side::kHf, kHfNames), IsEmpty());
+  EXPECT_THAT(lacking(Side::kHf, {kHfNames.begin(), kHfNames.begin() + 4}),
+              ElementsAre("projector.*"));
+  EXPECT_THAT(lacking(Side::kMegatron, {"projector.linear.weight"}), ElementsAre("vision_tower.*"));
+}
+
+TEST(KeptAlike, LacksWhatItsLayersAndBiasesShow) {
+  EXPECT_THAT(lacking(Side::kHf, kHfNames, kHfNames[3]), ElementsAre(kHfNames[3]));
+  EXPECT_THAT(lacking(Side::kHf, kHfNames, kHfNames[5]), ElementsAre(kHfNames[5]));
+  // What the rules have is theirs to tell.
+  std::vector<std::string> names = kHfNames;
+  names.insert(names.end(), {"model.layers.0.q.weight", "model.layers.1.q.weight",
+                             "model.layers.1.k.weight", "model.linear.bias"});
+  EXPECT_THAT(lacking(Side::kHf, names), IsEmpty());
+}
+
+}  // namespace
+}  // namespace shardwright
