@@ -105,15 +105,22 @@ Result<double> loss_back(TensorValues& values, std::size_t target, double offset
   return largest;
 }
 
-/// Whether Megatron's tensor is still the kept one plus the offset, bit by bit.
-Result<bool> still_fits(TensorValues& values, std::size_t megatron, std::size_t kept) {
+/// Whether Megatron's tensor is still the kept one plus the offset, bit by bit. Both may have been
+/// cast since, so the sum may be one that a shorter dtype has rounded.
+Result<bool> still_fits(TensorValues& values, std::size_t megatron, std::size_t kept, double offset,
+                        DType dtype) {
   const TileGrid grid = values.grid(megatron);
-  for (std::int64_t ordinal = 0; ordinal < grid.count(); ++ordinal) {
-    const std::span<const std::byte> a = SW_TRY(values.read(megatron, grid.tile(ordinal), 0));
-    const std::span<const std::byte> b = SW_TRY(values.read(kept, grid.tile(ordinal), 1));
-    if (!std::ranges::equal(a, b)) return false;
+  for (const DType summed : {dtype, DType::kBF16, DType::kF16}) {
+    bool fits = true;
+    for (std::int64_t ordinal = 0; fits && ordinal < grid.count(); ++ordinal) {
+      const std::span<const std::byte> a = SW_TRY(values.read(megatron, grid.tile(ordinal), 0));
+      const std::span<const std::byte> b = SW_TRY(values.read(kept, grid.tile(ordinal), 1));
+      const std::vector<std::byte> sum = SW_TRY(converted(b, {dtype, summed, offset}));
+      fits = std::ranges::equal(a, SW_TRY(converted(sum, {summed, dtype, 0.0})));
+    }
+    if (fits) return true;
   }
-  return true;
+  return false;
 }
 
 const CanonicalTensor* find(std::span<const CanonicalTensor> canonical, std::string_view name) {
@@ -135,18 +142,22 @@ Result<std::vector<DraftTensor>> keep_exact_values(const Correspondence& corresp
   }
   std::unordered_map<std::string_view, DType> made;
   for (const DraftTensor& draft : drafts) made.emplace(draft.desc.name, draft.desc.dtype);
+  const auto dtype_in_megatron = [&](const Shifted& tensor) {
+    const auto dtype = made.find(tensor.megatron->name);
+    return dtype == made.end() ? tensor.hf->dtype : dtype->second;
+  };
   std::vector<Shifted> tensors = shifted_tensors(correspondence);
   std::erase_if(tensors, [&](const Shifted& tensor) {
-    const auto dtype = made.find(tensor.megatron->name);
     const auto place = stored.find(tensor.hf->name);
     return place == stored.end() || !is_castable_float(tensor.hf->dtype) ||
            source.tensors[place->second].desc.dtype != tensor.hf->dtype ||
-           (dtype != made.end() && dtype->second != tensor.hf->dtype);
+           !is_castable_float(dtype_in_megatron(tensor));
   });
   std::vector<DraftTensor> kept;
   for (const Shifted& tensor : tensors) {
     TensorDesc extra = *tensor.hf;
     extra.name = std::string(kHfExtraPrefix) + tensor.hf->name;
+    extra.dtype = dtype_in_megatron(tensor);
     kept.push_back(whole(extra, {*tensor.hf, stored.at(tensor.hf->name), -1}));
   }
   const Plan plan = plan_of_drafts(kept, source);
@@ -154,12 +165,13 @@ Result<std::vector<DraftTensor>> keep_exact_values(const Correspondence& corresp
   std::vector<DraftTensor> result;
   for (std::size_t i = 0; i < tensors.size(); ++i) {
     const Shifted& tensor = tensors[i];
-    const double loss = SW_TRY(loss_there_and_back(values, i, tensor.offset, tensor.hf->dtype));
+    const DType dtype = dtype_in_megatron(tensor);
+    const double loss = SW_TRY(loss_there_and_back(values, i, tensor.offset, dtype));
     if (loss == 0.0) continue;
     notes.push_back(translated(
         "{}: Megatron keeps it {:+g}, which rounds in {}: the way back is off by up to {}; the "
         "exact values are kept as hf_extra",
-        tensor.hf->name, tensor.offset, torch_name(tensor.hf->dtype), loss));
+        tensor.hf->name, tensor.offset, torch_name(dtype), loss));
     result.push_back(std::move(kept[i]));
   }
   return result;
@@ -183,7 +195,6 @@ Status restore_exact_values(const Correspondence& correspondence,
     kept.push_back(fits ? extra : nullptr);
     compared.push_back(whole(now->desc, *now));
     compared.push_back(whole(now->desc, fits ? *extra : *now));
-    compared.back().recipe.add = tensor.offset;
   }
   const Plan plan = plan_of_drafts(compared, source);
   TensorValues values(plan, files);
@@ -191,12 +202,13 @@ Status restore_exact_values(const Correspondence& correspondence,
     const Shifted& tensor = tensors[i];
     const DType dtype = compared[2 * i].desc.dtype;
     const auto draft = made.find(tensor.hf->name);
-    const bool is_same_dtype = draft != made.end() && draft->second->desc.dtype == dtype;
-    if (!is_same_dtype || !is_castable_float(dtype)) continue;
-    if (kept[i] != nullptr && SW_TRY(still_fits(values, 2 * i, 2 * i + 1))) {
+    if (draft == made.end() || !is_castable_float(dtype)) continue;
+    if (kept[i] != nullptr && SW_TRY(still_fits(values, 2 * i, 2 * i + 1, tensor.offset, dtype))) {
       draft->second->recipe = whole(kept[i]->desc, *kept[i]).recipe;
       continue;
     }
+    // A cast that was asked for rounds anyway.
+    if (kept[i] == nullptr && draft->second->desc.dtype != dtype) continue;
     const double loss = SW_TRY(loss_back(values, 2 * i, tensor.offset, dtype));
     if (loss == 0.0 && kept[i] == nullptr) continue;
     notes.push_back(translated(

@@ -108,14 +108,19 @@ Status Assembler::check_shape(const Rule& rule, const Dims& shape, const Scope& 
               to_string(shape), to_string(expected), fmt::join(words, ", "));
 }
 
+// One without a dtype of its own has that of the tensor before it. A value that a model calculates
+// with is a float's, whatever that one holds.
+DType Assembler::dtype_of_constants(const Constant& constant) const {
+  const DType before = result_.hf.empty() ? DType::kBF16 : result_.hf.back().desc.dtype;
+  return constant.is_unused || is_castable_float(before) ? before : DType::kBF16;
+}
+
 Status Assembler::add_constant(const Instance& instance) {
   const Scope scope{sizes_, instance.bindings};
   MappedTensor tensor;
   tensor.desc.name = SW_TRY(instance.rule->megatron[0].render(scope));
-  // Without one of its own it has that of the tensor before it.
-  const DType before = result_.hf.empty() ? DType::kBF16 : result_.hf.back().desc.dtype;
   const auto& constant = std::get<Constant>(instance.rule->transform);
-  tensor.desc.dtype = instance.rule->dtype.value_or(constant.is_unused ? before : DType::kBF16);
+  tensor.desc.dtype = instance.rule->dtype.value_or(dtype_of_constants(constant));
   (constant.is_unused ? tensor.rest : tensor.constant) = constant.value;
   tensor.pinned_dtype = instance.rule->dtype.has_value();
   for (const SizeExpr& extent : instance.rule->shape) {

@@ -31,6 +31,7 @@ class Assembler {
 
   [[nodiscard]] Result<std::uint32_t> add_tensor(Side side, MappedTensor tensor,
                                                  std::string_view rule);
+  [[nodiscard]] DType dtype_of_constants(const Constant& constant) const;
   [[nodiscard]] Status add_constant(const Instance& instance);
   [[nodiscard]] Status add_lowered(const Instance& instance, const Lowered& lowered,
                                    std::vector<TensorDesc> hf, std::vector<TensorDesc> megatron);

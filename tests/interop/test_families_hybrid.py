@@ -474,16 +474,21 @@ def test_language_models_are_those_of_the_text_family(shardwright, tmp_path, nam
     checkpoints.assert_same(language, made[1])
 
 
-def test_norms_that_round(shardwright, tmp_path):
-    """Megatron keeps w - 1. What that loses in bfloat16 is kept beside it, until it is trained."""
-    source = build(tmp_path / "hf", "qwen3_5")
-    name = "model.layers.0.linear_attn.norm.weight"
-    for file in (tmp_path / "hf").glob("*.safetensors"):
+def with_norm_that_rounds(folder, name, value):
+    source = build(folder, "qwen3_5")
+    for file in folder.glob("*.safetensors"):
         tensors = load_file(file)
         if name in tensors:
-            tensors[name][0] = 0.458984375
+            tensors[name][0] = value
             save_file(tensors, file, metadata={"format": "pt"})
-            source[name][0] = 0.458984375
+            source[name][0] = value
+    return source
+
+
+def test_norms_that_round(shardwright, tmp_path):
+    """Megatron keeps w - 1. What that loses in bfloat16 is kept beside it, until it is trained."""
+    name = "model.layers.0.linear_attn.norm.weight"
+    source = with_norm_that_rounds(tmp_path / "hf", name, 0.458984375)
     done = shardwright("convert", tmp_path / "hf", tmp_path / "out", "--to", "torch_dist")
     assert f"{name}: Megatron keeps it -1, which rounds in bfloat16" in done.stderr
     made = checkpoints.load_dcp(tmp_path / "out")
@@ -502,6 +507,27 @@ def test_norms_that_round(shardwright, tmp_path):
     trained = checkpoints.load_hf(tmp_path / "trained")
     assert torch.equal(trained[name], made[stored] + 1)
     assert not torch.equal(trained[name], source[name])
+
+
+def test_norms_that_round_survive_casts(shardwright, tmp_path):
+    """The kept values are those of what is cast, in whatever order; the sum may have been rounded
+    before or after."""
+    name = "model.layers.0.linear_attn.norm.weight"
+    source = with_norm_that_rounds(tmp_path / "hf", name, 2.0**-20 * 1.0078125)
+    wanted = {key: tensor.float() for key, tensor in source.items()}
+    for way in (["bfloat16", "float32"], ["float32"], ["bfloat16", "float32", "float32"]):
+        at = tmp_path / "hf"
+        for step, dtype in enumerate(way):
+            out = tmp_path / f"{'_'.join(way)}_{step}"
+            shardwright("convert", at, out, "--to", "torch_dist", "--dtype", dtype)
+            at = out
+        done = shardwright("convert", at, tmp_path / "_".join([*way, "back"]), "--to", "hf")
+        assert "is rounded to" not in done.stderr
+        checkpoints.assert_same(checkpoints.load_hf(tmp_path / "_".join([*way, "back"])), wanted)
+    done = shardwright(
+        "convert", tmp_path / "bfloat16_float32_0", tmp_path / "cast", "--to", "hf", "--dtype", "float32"
+    )
+    checkpoints.assert_same(checkpoints.load_hf(tmp_path / "cast"), wanted)
 
 
 def delta_net_specs(config, block):

@@ -7,6 +7,7 @@ import torch
 
 import checkpoints
 import family_rounds
+import hf_models
 
 TIED, UNTIED = ({"tie_word_embeddings": tied} for tied in (True, False))
 ONE_GROUP = {"num_key_value_heads": 1}
@@ -163,6 +164,18 @@ def test_arguments(shardwright, imported, name):
     shown = json.loads(shardwright("inspect", imported(name) / "megatron", "--json").stdout)
     expected = ARGUMENTS[name]
     assert {key: shown["arguments"].get(key) for key in expected} == expected
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16])
+def test_zeros_have_the_dtype_of_the_model(shardwright, tmp_path, dtype):
+    hf_models.create(tmp_path / "hf", "olmo", dtype=dtype)
+    name = str(dtype).removeprefix("torch.")
+    shardwright("convert", tmp_path / "hf", tmp_path / "out", "--to", "torch_dist")
+    made = checkpoints.load_dcp(tmp_path / "out")
+    assert {tensor.dtype for tensor in made.values() if tensor.is_floating_point()} == {dtype}
+    # The same model, whichever way it went.
+    shardwright("convert", tmp_path / "hf", tmp_path / "cast", "--to", "torch_dist", "--dtype", name)
+    shardwright("diff", tmp_path / "hf", tmp_path / "cast")
 
 
 def test_norms_without_bias_have_zeros(imported):
