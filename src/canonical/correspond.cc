@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "base/fail.h"
+#include "canonical/stored_gates.h"
 #include "canonical/tied_head.h"
 #include "compare/copies.h"
 #include "format/hf/source_keys.h"
@@ -13,7 +14,6 @@
 #include "model/adapter_tensors.h"
 #include "model/apply.h"
 #include "model/head_rules.h"
-#include "model/interleaved_gates.h"
 
 namespace shardwright {
 namespace {
@@ -85,13 +85,8 @@ Result<Correspondence> correspond_from_megatron(const ModelFacts& facts,
   Correspondence made = SW_TRY(map_from_megatron(
       *facts.mapping, facts.sizes, canonical, keys.tensors.empty() ? nullptr : &wanted, options));
   const bool is_adapter = std::ranges::any_of(canonical, is_adapter_name, &TensorDesc::name);
-  if (is_adapter && facts.gates.are_any()) {
-    return fail(Code::kUnmatchedSource,
-                "the gates of experts are stored in blocks (moe_mlp_glu_interleave_size), and no "
-                "rule says how the rows of their adapters are; merge the adapter where it was "
-                "trained");
-  }
-  SW_TRY(interleave_gates(facts.gates, made));
+  if (is_adapter && facts.gates.states.are_any()) return refuse_adapters_of_blocks();
+  SW_TRY(interleave_gates(facts.gates.weights, made));
   if (options.head.empty() || is_adapter) return made;
   const auto is_of_head = [](const MappedTensor& tensor) {
     return has_head_name(tensor.desc.name);

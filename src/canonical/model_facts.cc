@@ -8,6 +8,7 @@
 #include "base/checked.h"
 #include "base/fail.h"
 #include "canonical/contradictions.h"
+#include "canonical/stored_gates.h"
 #include "format/hf/source_keys.h"
 #include "format/model_config.h"
 #include "layout/layer_name.h"
@@ -125,6 +126,10 @@ std::string differing_note(const std::vector<DifferingSetting>& differing) {
 
 Result<Arguments> run_arguments(const Checkpoint& source) {
   if (!source.arguments.empty() || source.run_config.empty()) return source.arguments;
+  return run_config_arguments(source);
+}
+
+Result<Arguments> run_config_arguments(const Checkpoint& source) {
   Arguments config = SW_TRY(read_run_config(source.run_config));
   // Of a MIMO model what says what its language model is stands one section further down.
   constexpr std::string_view kProvider = "standard_provider.";
@@ -176,7 +181,14 @@ Result<ModelFacts> find_model_facts(const FamilyChoice& choice, const Checkpoint
   if (!facts.config_text.empty()) facts.config = SW_TRY(read_hf_config(facts.config_text));
   const Mapping* const recorded = SW_TRY(recorded_family(source, mappings));
   const Arguments arguments = with_true_vocabulary(SW_TRY(run_arguments(source)));
-  facts.gates = SW_TRY(interleaved_gates(arguments));
+  facts.gates = SW_TRY(stored_gates(source));
+  if (has_blocks_in_run_only(facts.gates)) {
+    notes.emplace_back(
+        "run_config.yaml says that gates of experts lie in blocks (moe_mlp_glu_interleave_size): "
+        "weights are read without them, as Megatron-Bridge loads them. It may have left them in "
+        "blocks where it saved a torch_dist of a model in memory, which nothing here shows: see "
+        "that the new model computes what the run's does");
+  }
   if (!choice.family.empty()) {
     facts.mapping = SW_TRY(find_family(mappings, choice.family));
   } else if (recorded != nullptr && choice.hf_config_dir.empty()) {

@@ -22,7 +22,7 @@ struct ModelFacts {
   std::string config_text;         ///< of config.json; written by us if `config_is_ours`
   bool config_is_ours = false;
   bool has_prediction_layers = false;  ///< among the Megatron tensors
-  InterleavedGates gates;              ///< of the Megatron tensors
+  StoredGates gates;                   ///< of the Megatron tensors
   /// Where config.json says otherwise than the run's arguments; it is used all the same.
   std::vector<DifferingSetting> differing;
   std::string not_held;  ///< why they are not held against it, a sentence; empty where they are
@@ -38,6 +38,9 @@ struct ModelFacts {
 /// Of the training run; where the checkpoint has none, those of Bridge's run_config.yaml (of MIMO's
 /// language model). Empty where neither is there. Error: kYamlCorrupt.
 [[nodiscard]] Result<Arguments> run_arguments(const Checkpoint& source);
+
+/// Those of run_config.yaml alone, whatever arguments there are. Error: kYamlCorrupt.
+[[nodiscard]] Result<Arguments> run_config_arguments(const Checkpoint& source);
 
 /// The tokens that a run's arguments tell (`vocab_size`), with the one that the null tokenizer
 /// adds.

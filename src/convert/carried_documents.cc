@@ -8,6 +8,7 @@
 #include "format/model_config.h"
 #include "format/targets.h"
 #include "layout/layer_name.h"
+#include "model/interleaved_gates.h"
 #include "plan/canonical.h"
 #include "state/run_config_edits.h"
 
@@ -66,6 +67,15 @@ class Mending {
     const std::string path = parts_.folder + "run_config.yaml";
     const std::optional<std::string> yaml = text_of(path, source_.run_config);
     if (!yaml) return {};
+    if (SW_TRY(interleaved_gates(parts_.arguments)).are_any()) {
+      erase_artifact(path);
+      std::erase_if(parts_.files, [&](const TargetFile& file) { return file.path == path; });
+      notes_.emplace_back(
+          "run_config.yaml is left out: whoever reads it takes the gates of experts for "
+          "contiguous, "
+          "and here they lie in blocks (moe_mlp_glu_interleave_size)");
+      return {};
+    }
     RunConfigEdits edits;
     edits.layout = parts_.layout;
     edits.components = components_;

@@ -8,6 +8,15 @@ namespace shardwright {
 
 std::span<const Sentence> chinese_of_canonical() {
   static constexpr auto kSentences = std::to_array<Sentence>({
+      {"run_config.yaml says that gates of experts lie in blocks (moe_mlp_glu_interleave_size): "
+       "weights are read without them, as Megatron-Bridge loads them. It may have left them in "
+       "blocks where it saved a torch_dist of a model in memory, which nothing here shows: see "
+       "that "
+       "the new model computes what the run's does",
+       "run_config.yaml 表明专家的门控按块存放（moe_mlp_glu_interleave_size）：读取权重时不按块，"
+       "与 Megatron-Bridge 加载时一样。若它把内存中的模型保存为 "
+       "torch_dist，权重可能仍按块存放，而这里"
+       "没有任何信息能说明这一点：请检查新模型的计算结果与原训练模型一致"},
       {"{}: tensor {}: a head that was trained with the adapter, and the base model has none; save "
        "the base with such a head (AutoModelForSequenceClassification or "
        "AutoModelForTokenClassification of transformers) and give that folder",

@@ -30,6 +30,11 @@ std::span<const Sentence> chinese_of_convert() {
        "run_config.yaml 不写出：它与新检查点不符，"},
       {"run_config.yaml gets the sizes and types of the new checkpoint",
        "run_config.yaml 写入新检查点的大小和类型"},
+      {"run_config.yaml is left out: whoever reads it takes the gates of experts for contiguous, "
+       "and "
+       "here they lie in blocks (moe_mlp_glu_interleave_size)",
+       "run_config.yaml 不写出：读取它的软件认为专家的门控连续存放，而这里它们按块存放"
+       "（moe_mlp_glu_interleave_size）"},
       {"{} is left out: no tensor is quantised now", "{} 不写出：现在没有量化的张量"},
       {"; it is not written into another checkpoint, where somebody might trust it: {}",
        "；它不会写入另一个检查点，以免有人信任它：{}"},

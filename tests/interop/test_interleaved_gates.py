@@ -10,6 +10,8 @@ import torch.distributed.checkpoint as dcp
 import checkpoints
 
 ROWS = 8  # of a block
+SHARED_ROWS = 4
+TRAINED = checkpoints.GOLDEN / "mcore/moe_te_grouped/v0.16.1/tp1pp2ep2dp2-torch_dist-full"
 
 
 def megatrons_order(rows, size):
@@ -48,6 +50,59 @@ def save_as_run(root, tensors, **arguments):
     dcp.save(tensors, storage_writer=dcp.FileSystemWriter(str(folder)), no_dist=True)
 
 
+def moved(tensors, ranks):
+    """The tensors with each fc1 of experts, and its states, in blocks on so many ranks."""
+    stored = {}
+    for name, tensor in tensors.items():
+        for module, size in (("experts.experts", ROWS), ("shared_experts", SHARED_ROWS)):
+            if f".{module}.linear_fc1.weight" in name:
+                tensor = by_rank(tensor, size, ranks)
+        stored[name] = tensor
+    return stored
+
+
+def arguments_of(ranks):
+    return {
+        "moe_mlp_glu_interleave_size": ROWS,
+        "use_grouped_gemm_for_shared_expert": True,
+        "moe_shared_expert_glu_interleave_size": SHARED_ROWS,
+        "tensor_model_parallel_size": ranks,
+        "expert_tensor_parallel_size": ranks,
+    }
+
+
+def on_ranks(count):
+    return ["--tp", count, "--etp", count]
+
+
+def bridge_config(ranks):
+    """What Megatron-Bridge's run_config.yaml says of such a run."""
+    said = {"gated_linear_unit": True, "moe_grouped_gemm": True, **arguments_of(ranks)}
+    return "model:\n" + "".join(f"  {name}: {str(value).lower()}\n" for name, value in said.items())
+
+
+def save_as_bridge(root, tensors, ranks):
+    """The checkpoint in `root` as Megatron-Bridge would save these tensors: without arguments."""
+    save_as_run(root, tensors)
+    folder = checkpoints.iteration_folder(root)
+    common = torch.load(folder / "common.pt", weights_only=False)
+    del common["args"]
+    torch.save(common, folder / "common.pt")
+    (folder / "run_config.yaml").write_text(bridge_config(ranks))
+
+
+@pytest.fixture
+def source():
+    return checkpoints.GOLDEN / "hf" / "qwen3_moe" / "hf"
+
+
+@pytest.fixture
+def trained(tmp_path):
+    """A run that Megatron-Core saved, and its tensors and optimizer states."""
+    shutil.copytree(TRAINED, tmp_path / "run")
+    return tmp_path / "run", checkpoints.load_dcp(TRAINED)
+
+
 @pytest.mark.parametrize("ranks", (1, 2))
 @pytest.mark.parametrize("family", ("qwen3_moe", "gpt_oss"))
 def test_gates_are_put_in_order(shardwright, tmp_path, family, ranks):
@@ -82,3 +137,31 @@ def test_what_is_no_multiple_of_blocks_is_refused(shardwright, tmp_path):
     done = shardwright("convert", tmp_path / "run", tmp_path / "out", "--to", "hf", expect=2)
     assert "SW0407" in done.stderr and "blocks of 7 rows" in done.stderr
     assert not (tmp_path / "out").exists()
+
+
+def test_no_run_config_says_otherwise_than_arguments(shardwright, tmp_path, trained):
+    run, plain = trained
+    save_as_run(run, moved(plain, 1), **arguments_of(1))
+    (checkpoints.iteration_folder(run) / "run_config.yaml").write_text(bridge_config(1))
+    shardwright("convert", run, tmp_path / "out", "--to", "torch_dist", *on_ranks(1))
+    assert not list((tmp_path / "out").glob("*/run_config.yaml"))
+    checkpoints.assert_same(checkpoints.load_dcp(tmp_path / "out"), moved(plain, 1))
+
+
+def test_megatron_bridge_stores_the_gate_first(shardwright, tmp_path, source):
+    shardwright("convert", source, tmp_path / "run", "--to", "torch_dist")
+    plain = checkpoints.load_dcp(tmp_path / "run")
+    config = checkpoints.iteration_folder(tmp_path / "run") / "run_config.yaml"
+    said = config.read_text()
+    save_as_bridge(tmp_path / "run", plain, 1)
+    config.write_text(said.replace("model:\n", f"model:\n  moe_mlp_glu_interleave_size: {ROWS}\n", 1))
+    done = shardwright("convert", tmp_path / "run", tmp_path / "out", "--to", "hf")
+    assert "moe_mlp_glu_interleave_size" in done.stdout + done.stderr
+    checkpoints.assert_same(checkpoints.load_hf(tmp_path / "out"), checkpoints.load_hf(source))
+    shardwright("verify", tmp_path / "run", "--against", source)
+    options = ["--to", "torch_dist", *on_ranks(2)]
+    done = shardwright("convert", tmp_path / "run", tmp_path / "two", *options)
+    assert "loads with TP" not in done.stdout + done.stderr
+    checkpoints.assert_same(checkpoints.load_dcp(tmp_path / "two"), plain)
+    kept = checkpoints.iteration_folder(tmp_path / "two") / "run_config.yaml"
+    assert f"moe_mlp_glu_interleave_size: {ROWS}" in kept.read_text()
