@@ -9,6 +9,7 @@
 #include "canonical/hf_model.h"
 #include "canonical/hf_naming.h"
 #include "canonical/joined_masters.h"
+#include "canonical/stored_gates.h"
 #include "canonical/unfold.h"
 #include "compare/master_form.h"
 #include "format/wrapped_base.h"
@@ -16,6 +17,7 @@
 #include "layout/state_name.h"
 #include "model/apply.h"
 #include "plan/canonical.h"
+#include "plan/gate_rows.h"
 
 namespace shardwright {
 namespace {
@@ -79,6 +81,8 @@ class Making {
       model_.tensors.push_back(
           {tensor.desc, {{view_of_canonical(tensor)}, std::nullopt, 0.0}, std::nullopt});
     }
+    const StoredGates gates = SW_TRY(stored_gates(source_.checkpoint));
+    SW_TRY(move_gates(catalog(), gates, {}, model_.tensors));
     return source_.states == StateUse::kByTensor ? join_halves() : Status();
   }
 

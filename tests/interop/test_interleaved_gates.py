@@ -139,6 +139,15 @@ def test_what_is_no_multiple_of_blocks_is_refused(shardwright, tmp_path):
     assert not (tmp_path / "out").exists()
 
 
+def test_digests_and_differences_are_those_of_the_gates_order(shardwright, trained):
+    run, plain = trained
+    save_as_run(run, moved(plain, 2), **arguments_of(2))
+    digests = [shardwright("hash", path).stdout for path in (run, TRAINED)]
+    assert digests[0] == digests[1]
+    assert "EQUAL" in shardwright("diff", run, TRAINED).stdout
+    shardwright("verify", run, "--against", TRAINED)
+
+
 def test_no_run_config_says_otherwise_than_arguments(shardwright, tmp_path, trained):
     run, plain = trained
     save_as_run(run, moved(plain, 1), **arguments_of(1))
