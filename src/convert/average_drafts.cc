@@ -104,6 +104,7 @@ class Averaging {
     SW_TRY(check_place());
     leave_extras();
     SW_TRY(check_no_adapters());
+    SW_TRY(check_gates());
     SW_TRY(match());
     add_files();
     add_sources();
@@ -173,6 +174,16 @@ class Averaging {
       }
     }
     return {};
+  }
+
+  // The target has one order of rows, which the first one's arguments say.
+  [[nodiscard]] Status check_gates() const {
+    if (other_.gates == first_.gates) return {};
+    return fail(Code::kUnsupportedFormat,
+                "{}: its arguments say otherwise than those of {} how the gates of experts lie in "
+                "blocks (moe_mlp_glu_interleave_size), which is kept for a Megatron target; "
+                "average them --to hf and convert the mean",
+                path_, first_path_);
   }
 
   // Where the other has each of the first one's tensors.

@@ -40,6 +40,7 @@ struct Drafting {
   std::vector<std::string> stored_names;  ///< of its tensors, where the model has others
   std::optional<TakenAdapter> adapter;
   TargetParts parts;
+  InterleavedGates gates;  ///< of a Megatron target's weights
 
   [[nodiscard]] const ConvertRequest& request() const { return result.request; }
   [[nodiscard]] const Checkpoint& source() const { return result.source; }

@@ -18,6 +18,7 @@
 #include "convert/drafting.h"
 #include "convert/hf_documents.h"
 #include "convert/megatron_state.h"
+#include "convert/target_gates.h"
 #include "convert/upcycle_drafts.h"
 #include "convert/vocabulary_drafts.h"
 #include "format/hf/source_keys.h"
@@ -217,6 +218,7 @@ Status draft_megatron_as_megatron(Drafting& drafting) {
   SW_TRY(upcycle(drafting, source.arguments));
   finish_megatron_drafts(drafting);
   SW_TRY(add_state_from_megatron(request, source, drafting.catalog, parts, drafting.result.notes));
+  SW_TRY(move_gates_to_target(drafting));
   if (drafting.traits().holds_state_dicts && parts.spec == ModuleSpec::kKeep &&
       source.arguments.empty()) {
     drafting.tell(

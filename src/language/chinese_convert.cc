@@ -35,6 +35,26 @@ std::span<const Sentence> chinese_of_convert() {
        "here they lie in blocks (moe_mlp_glu_interleave_size)",
        "run_config.yaml 不写出：读取它的软件认为专家的门控连续存放，而这里它们按块存放"
        "（moe_mlp_glu_interleave_size）"},
+      {"tensor {}: run_config.yaml says that its rows lie in blocks of {} on each of {} tensor "
+       "ranks "
+       "(moe_mlp_glu_interleave_size), which the weights that Megatron-Bridge stores do not; such "
+       "states go to another torch_dist of as many ranks only (--tp, --etp), not to this {}; "
+       "--optimizer drop leaves states out",
+       "张量 {0}: run_config.yaml 表明它的行在 {2} 个张量 rank 的每一个上按 {1} 行的块存放"
+       "（moe_mlp_glu_interleave_size），而 Megatron-Bridge "
+       "保存的权重并非如此；这样的状态只能转换到"
+       "相同 rank 数（--tp、--etp）的另一个 torch_dist，不能转换到这个 {3}；--optimizer drop "
+       "可略去状态"},
+      {"{}: its arguments say otherwise than those of {} how the gates of experts lie in blocks "
+       "(moe_mlp_glu_interleave_size), which is kept for a Megatron target; average them --to hf "
+       "and convert the mean",
+       "{}: 它的参数与 {} 的参数对专家门控如何按块存放（moe_mlp_glu_interleave_size）说法不同，"
+       "而 Megatron 目标会保留这一点；请用 --to hf 求平均，再转换其结果"},
+      {"gates of experts lie in blocks on each tensor rank (moe_mlp_glu_interleave_size): what is "
+       "written loads with TP {} and ETP {} only, as Megatron-Core does not move their rows",
+       "专家的门控在每个张量 rank 上按块存放（moe_mlp_glu_interleave_size）：写出的检查点只能以 TP "
+       "{} 和 "
+       "ETP {} 加载，因为 Megatron-Core 不会移动它们的行"},
       {"{} is left out: no tensor is quantised now", "{} 不写出：现在没有量化的张量"},
       {"; it is not written into another checkpoint, where somebody might trust it: {}",
        "；它不会写入另一个检查点，以免有人信任它：{}"},

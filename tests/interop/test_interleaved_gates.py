@@ -139,6 +139,53 @@ def test_what_is_no_multiple_of_blocks_is_refused(shardwright, tmp_path):
     assert not (tmp_path / "out").exists()
 
 
+@pytest.mark.parametrize("before, after", ((1, 2), (2, 1), (2, 2)))
+def test_states_and_weights_go_where_the_targets_ranks_have_them(
+    shardwright, tmp_path, trained, before, after
+):
+    run, plain = trained
+    save_as_run(run, moved(plain, before), **arguments_of(before))
+    done = shardwright("convert", run, tmp_path / "out", "--to", "torch_dist", *on_ranks(after))
+    assert f"loads with TP {after} and ETP {after} only" in done.stdout + done.stderr
+    checkpoints.assert_same(checkpoints.load_dcp(tmp_path / "out"), moved(plain, after))
+
+
+def test_each_ranks_file_has_the_order_that_megatron_undoes(shardwright, tmp_path, trained):
+    run, plain = trained
+    save_as_run(run, moved(plain, 1), **arguments_of(1))
+    options = ["--to", "legacy", "--optimizer", "drop", *on_ranks(2)]
+    shardwright("convert", run, tmp_path / "out", *options)
+    whole = plain["decoder.layers.mlp.experts.experts.linear_fc1.weight"]
+    seen = 0
+    for rank in range(2):
+        (file,) = (tmp_path / "out").glob(f"iter_*/mp_rank_{rank:02}/model_optim_rng.pt")
+        for name, tensor in torch.load(file, weights_only=False)["model"].items():
+            if "mlp.experts.linear_fc1.weight" not in name:
+                continue
+            layer, expert = int(name.split(".")[2]), int(name.rsplit("weight", 1)[1])
+            halves = [half.chunk(2)[rank] for half in whole[layer, expert].chunk(2)]
+            order = megatrons_order(torch.arange(tensor.shape[0]), ROWS)
+            assert checkpoints.same_bits(tensor[order], torch.cat(halves)), name
+            seen += 1
+    assert seen == whole.shape[0] * whole.shape[1] * 2
+
+
+def test_the_model_is_the_same_wherever_rows_lie(shardwright, tmp_path, trained):
+    run, plain = trained
+    save_as_run(run, moved(plain, 1), **arguments_of(1))
+    for name, options in (
+        ("torch_dist", on_ranks(2)),
+        ("legacy", ["--optimizer", "drop", *on_ranks(2)]),
+        ("fsdp_dtensor", ["--optimizer", "drop", "--dtype", "bfloat16", *on_ranks(2)]),
+    ):
+        shardwright("convert", run, tmp_path / name, "--to", name, *options)
+        shardwright("convert", tmp_path / name, tmp_path / f"{name}.one", "--to", "torch_dist")
+        weights = {k: v for k, v in plain.items() if not k.startswith("optimizer.")}
+        stored = checkpoints.load_dcp(tmp_path / f"{name}.one")
+        checkpoints.assert_same({k: stored[k].to(v.dtype) for k, v in weights.items()}, moved(weights, 1))
+    assert "EQUAL" in shardwright("diff", run, tmp_path / "torch_dist").stdout
+
+
 def test_digests_and_differences_are_those_of_the_gates_order(shardwright, trained):
     run, plain = trained
     save_as_run(run, moved(plain, 2), **arguments_of(2))
@@ -146,6 +193,17 @@ def test_digests_and_differences_are_those_of_the_gates_order(shardwright, train
     assert digests[0] == digests[1]
     assert "EQUAL" in shardwright("diff", run, TRAINED).stdout
     shardwright("verify", run, "--against", TRAINED)
+
+
+def test_models_of_other_blocks_are_averaged_at_hugging_face_only(shardwright, tmp_path, source):
+    shardwright("convert", source, tmp_path / "run", "--to", "torch_dist")
+    tensors = moved(checkpoints.load_dcp(tmp_path / "run"), 1)
+    save_as_run(tmp_path / "run", tensors, moe_mlp_glu_interleave_size=ROWS)
+    models = ["average", tmp_path / "run", source, tmp_path / "out"]
+    done = shardwright(*models, "--to", "torch_dist", expect=2)
+    assert "moe_mlp_glu_interleave_size" in done.stderr and "--to hf" in done.stderr
+    shardwright(*models, "--to", "hf")
+    checkpoints.assert_same(checkpoints.load_hf(tmp_path / "out"), checkpoints.load_hf(source))
 
 
 def test_no_run_config_says_otherwise_than_arguments(shardwright, tmp_path, trained):
@@ -174,3 +232,27 @@ def test_megatron_bridge_stores_the_gate_first(shardwright, tmp_path, source):
     checkpoints.assert_same(checkpoints.load_dcp(tmp_path / "two"), plain)
     kept = checkpoints.iteration_folder(tmp_path / "two") / "run_config.yaml"
     assert f"moe_mlp_glu_interleave_size: {ROWS}" in kept.read_text()
+
+
+def test_states_of_megatron_bridge_stay_on_their_ranks(shardwright, tmp_path, trained):
+    run, plain = trained
+    weights = {k: v for k, v in plain.items() if not k.startswith("optimizer.")}
+    stored = {**moved(plain, 2), **weights}
+    save_as_bridge(run, stored, 2)
+    out = tmp_path / "out"
+    for options in (
+        ["--to", "torch_dist", *on_ranks(1)],
+        ["--to", "legacy", "--optimizer", "keep", *on_ranks(2)],
+    ):
+        done = shardwright("convert", run, out, *options, expect=2)
+        assert "run_config.yaml" in done.stderr and "--optimizer drop" in done.stderr
+        assert not out.exists()
+    drop = ["--optimizer", "drop"]
+    shardwright("convert", run, tmp_path / "one", "--to", "torch_dist", *on_ranks(1), *drop)
+    checkpoints.assert_same(checkpoints.load_dcp(tmp_path / "one"), weights)
+    shardwright("convert", run, out, "--to", "torch_dist", *on_ranks(2))
+    checkpoints.assert_same(checkpoints.load_dcp(out), stored)
+    assert "EQUAL" in shardwright("diff", out, TRAINED).stdout
+    # What was written is such a run again.
+    done = shardwright("convert", out, tmp_path / "again", "--to", "torch_dist", expect=2)
+    assert "run_config.yaml" in done.stderr
