@@ -45,6 +45,8 @@ class ReadableFile {
   [[nodiscard]] virtual FileVersion version() const { return {.size_bytes = size()}; }
   /// Whether it is open; false as long as nothing was asked for that is not known without that.
   [[nodiscard]] virtual bool is_open() const { return true; }
+  /// Whether a server is asked for each read: one long read is then cheaper than many short ones.
+  [[nodiscard]] virtual bool is_remote() const { return false; }
   /// How much of [offset, offset+length) is in the page cache; nothing where that is not told.
   [[nodiscard]] virtual std::optional<std::uint64_t> cached_bytes(std::uint64_t /*offset*/,
                                                                   std::uint64_t /*length*/) const {

@@ -21,6 +21,7 @@ class FaultyReadableFile final : public ReadableFile {
   std::uint64_t size() const override { return inner_->size(); }
   const std::string& name() const override { return inner_->name(); }
   FileVersion version() const override { return inner_->version(); }
+  bool is_remote() const override { return inner_->is_remote(); }
   Status read_at(std::uint64_t offset, std::span<std::byte> buffer) const override {
     if (!trigger_->next(false)) return inner_->read_at(offset, buffer);
     if (trigger_->fault != Fault::kShorten) return injected(Code::kIo, name());

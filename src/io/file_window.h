@@ -24,6 +24,7 @@ class FileWindow final : public ReadableFile {
   [[nodiscard]] std::uint64_t size() const override { return size_; }
   [[nodiscard]] const std::string& name() const override { return file_->name(); }
   [[nodiscard]] FileVersion version() const override { return file_->version(); }
+  [[nodiscard]] bool is_remote() const override { return file_->is_remote(); }
   [[nodiscard]] Status read_at(std::uint64_t offset, std::span<std::byte> buffer) const override {
     if (offset > size_ || buffer.size() > size_ - offset) {
       return fail(Code::kShortRead,

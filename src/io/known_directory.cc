@@ -21,6 +21,7 @@ class NotingFile final : public ReadableFile {
   std::uint64_t size() const override { return inner_->size(); }
   const std::string& name() const override { return inner_->name(); }
   FileVersion version() const override { return inner_->version(); }
+  bool is_remote() const override { return inner_->is_remote(); }
   Status read_at(std::uint64_t offset, std::span<std::byte> buffer) const override {
     SW_TRY(inner_->read_at(offset, buffer));
     known_->add(inner_->name(), offset, buffer);
@@ -52,6 +53,11 @@ class KnownFile final : public ReadableFile {
   const std::string& name() const override { return name_; }
   FileVersion version() const override { return version_; }
   bool is_open() const override { return is_open_; }
+  // Nobody asks a server for what is known.
+  bool is_remote() const override {
+    const std::scoped_lock lock(mutex_);
+    return file_ != nullptr && file_->is_remote();
+  }
 
   Status read_at(std::uint64_t offset, std::span<std::byte> buffer) const override {
     if (known_->copy(name_, offset, buffer)) return {};

@@ -17,6 +17,7 @@ class PrefetchedFile final : public ReadableFile {
   [[nodiscard]] std::uint64_t size() const override { return inner_.size(); }
   [[nodiscard]] const std::string& name() const override { return inner_.name(); }
   [[nodiscard]] FileVersion version() const override { return inner_.version(); }
+  [[nodiscard]] bool is_remote() const override { return inner_.is_remote(); }
   [[nodiscard]] Status read_at(std::uint64_t offset, std::span<std::byte> buffer) const override;
 
   /// Reads the range that later reads find; the one before is forgotten.

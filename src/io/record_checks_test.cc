@@ -143,6 +143,27 @@ RC_GTEST_PROP(RecordChecks, FindAFlippedBitHoweverTheBytesAreRead, ()) {
   RC_ASSERT(failed || files.unread_rest(1000).empty());
 }
 
+TEST(RecordChecks, AskAServerOnceForAReadAndSumItAllTheSame) {
+  std::string bytes = noise(1 << 20);
+  for (const bool is_remote : {false, true}) {
+    MemoryDirectory folder;
+    folder.put("f", bytes);
+    RecordingDirectory recorded(folder, is_remote);
+    SourceFiles files(recorded, {"f"}, 4);
+    files.expect(record_of(bytes, 0, 1 << 20));
+    ASSERT_TRUE(read(files, 0, 1 << 20));
+    EXPECT_EQ(recorded.records().at("f").reads.size(), is_remote ? 1u : 4u);
+    std::string altered = bytes;
+    altered[1 << 19] ^= 1;
+    MemoryDirectory other;
+    other.put("f", altered);
+    RecordingDirectory recorded_other(other, is_remote);
+    SourceFiles wrong(recorded_other, {"f"}, 4);
+    wrong.expect(record_of(bytes, 0, 1 << 20));
+    EXPECT_FALSE(read(wrong, 0, 1 << 20));
+  }
+}
+
 TEST(RecordChecks, ReadsInTheEndWhatIsMissingAndNothingElse) {
   const std::string bytes = noise(10000);
   MemoryDirectory folder;

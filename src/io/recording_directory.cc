@@ -25,11 +25,12 @@ class Entry {
 
 class RecordedReadableFile final : public ReadableFile {
  public:
-  RecordedReadableFile(std::unique_ptr<ReadableFile> inner, Entry entry)
-      : inner_(std::move(inner)), entry_(std::move(entry)) {}
+  RecordedReadableFile(std::unique_ptr<ReadableFile> inner, Entry entry, bool is_remote)
+      : inner_(std::move(inner)), entry_(std::move(entry)), is_remote_(is_remote) {}
   std::uint64_t size() const override { return inner_->size(); }
   const std::string& name() const override { return inner_->name(); }
   FileVersion version() const override { return inner_->version(); }
+  bool is_remote() const override { return is_remote_ || inner_->is_remote(); }
   Status read_at(std::uint64_t offset, std::span<std::byte> buffer) const override {
     SW_TRY(inner_->read_at(offset, buffer));
     entry_.note([&](FileRecord& file) { file.reads.push_back({offset, buffer.size()}); });
@@ -47,6 +48,7 @@ class RecordedReadableFile final : public ReadableFile {
  private:
   std::unique_ptr<ReadableFile> inner_;
   Entry entry_;
+  bool is_remote_;
 };
 
 class RecordedWritableFile final : public WritableFile {
@@ -115,7 +117,7 @@ Result<std::unique_ptr<ReadableFile>> RecordingDirectory::open(std::string_view 
   auto inner = SW_TRY(inner_.open(path));
   Entry entry(journal_, path);
   entry.note([](FileRecord& file) { ++file.opens; });
-  return std::make_unique<RecordedReadableFile>(std::move(inner), std::move(entry));
+  return std::make_unique<RecordedReadableFile>(std::move(inner), std::move(entry), is_remote_);
 }
 
 Result<std::unique_ptr<WritableFile>> RecordingDirectory::create(std::string_view path,

@@ -28,8 +28,9 @@ struct FileRecord {
 /// hands out may outlive it; the inner directory must outlive both.
 class RecordingDirectory final : public Directory {
  public:
-  explicit RecordingDirectory(Directory& inner)
-      : inner_(inner), journal_(std::make_shared<Journal>()) {}
+  /// `is_remote`: its files say that they are.
+  explicit RecordingDirectory(Directory& inner, bool is_remote = false)
+      : inner_(inner), is_remote_(is_remote), journal_(std::make_shared<Journal>()) {}
 
   /// By path.
   [[nodiscard]] std::map<std::string, FileRecord> records() const;
@@ -61,6 +62,7 @@ class RecordingDirectory final : public Directory {
 
  private:
   Directory& inner_;
+  bool is_remote_;
   std::shared_ptr<Journal> journal_;
 };
 

@@ -35,6 +35,7 @@ class SourceFiles::CountedFile final : public ReadableFile {
   [[nodiscard]] const std::string& name() const override { return file_->name(); }
   [[nodiscard]] FileVersion version() const override { return file_->version(); }
   [[nodiscard]] bool is_open() const override { return file_->is_open(); }
+  [[nodiscard]] bool is_remote() const override { return file_->is_remote(); }
   void end_reading() const {
     if (pages_ != nullptr) pages_->finish(*file_);
   }
@@ -142,10 +143,10 @@ Status SourceFiles::read_at(std::uint32_t file, std::uint64_t offset, std::span<
   auto claim = checks_.claim({file, {offset, buffer.size()}});
   if (!claim) return named(std::unexpected(std::move(claim).error()));
   if (claim->empty()) return source->read_at(offset, buffer);
-  // Summed while they are in the cache.
+  // Summed while they are in the cache; of a server each block would be a request.
+  const std::size_t step = source->is_remote() ? buffer.size() : kBlockBytes;
   for (std::size_t done = 0; done < buffer.size();) {
-    const std::span<std::byte> block =
-        buffer.subspan(done, std::min(kBlockBytes, buffer.size() - done));
+    const std::span<std::byte> block = buffer.subspan(done, std::min(step, buffer.size() - done));
     Status status = source->read_at(offset + done, block);
     if (!status) {
       checks_.drop(*claim);

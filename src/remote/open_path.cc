@@ -34,6 +34,7 @@ class OwningFile final : public ReadableFile {
   std::uint64_t size() const override { return file_->size(); }
   const std::string& name() const override { return file_->name(); }
   FileVersion version() const override { return file_->version(); }
+  bool is_remote() const override { return file_->is_remote(); }
   Status read_at(std::uint64_t offset, std::span<std::byte> buffer) const override {
     return file_->read_at(offset, buffer);
   }

@@ -32,6 +32,7 @@ class RemoteFile final : public ReadableFile {
   std::uint64_t size() const override { return object_.size; }
   const std::string& name() const override { return name_; }
   FileVersion version() const override { return object_.version(); }
+  bool is_remote() const override { return true; }
 
   Status read_at(std::uint64_t offset, std::span<std::byte> buffer) const override {
     if (offset > object_.size || buffer.size() > object_.size - offset) {

@@ -25,6 +25,7 @@ class TarMember final : public ReadableFile {
     return window_.read_at(offset, buffer);
   }
   const std::string& name() const override { return name_; }
+  bool is_remote() const override { return archive_->is_remote(); }
   FileVersion version() const override {
     FileVersion version = window_.version();
     version.size_bytes = size();
