@@ -139,7 +139,7 @@ TEST(MemoryBudget, CountsWhatServersTake) {
     change(remote);
     return budget_of(remote, {}, plan).value().held_bytes;
   };
-  constexpr std::uint64_t kLeast = BlockCache::kMostBlocks * BlockCache::kBlockBytes;
+  constexpr std::uint64_t kLeast = BlockCache::kUsualBytes;
   const std::uint64_t read = held_with([](auto& of) { of.input = "s3://bucket/run"; });
   EXPECT_GT(read - local, kLeast + 8 * kConnectionBytes);
   EXPECT_EQ(held_with([](auto& of) { of.output = "s3://bucket/out"; }), read);

@@ -13,7 +13,10 @@ namespace shardwright {
 namespace {
 
 // Longer reads are requests of their own.
-constexpr std::uint64_t kMostCachedBytes = BlockCache::kBlockBytes / 2;
+constexpr std::uint64_t kMostCachedBytes = std::uint64_t{128} << 10;
+// What is read as a whole at once is likely to be read so again by another part of a command, and
+// is kept up to this size.
+constexpr std::uint64_t kMostKeptBytes = BlockCache::kUsualBytes / 2;
 
 std::string joined(const std::string& root, std::string_view path) {
   return root.ends_with('/') ? root + std::string(path) : fmt::format("{}/{}", root, path);
@@ -27,7 +30,8 @@ class RemoteFile final : public ReadableFile {
         cache_(std::move(cache)),
         path_(std::move(path)),
         name_(joined(store_->name(), path_)),
-        object_(std::move(object)) {}
+        object_(std::move(object)),
+        key_(path_ + '\0' + object_.tag) {}
 
   std::uint64_t size() const override { return object_.size; }
   const std::string& name() const override { return name_; }
@@ -41,13 +45,18 @@ class RemoteFile final : public ReadableFile {
                   "again from its source",
                   name_, offset, object_.size, buffer.size());
     }
-    if (buffer.size() > kMostCachedBytes) return store_->read(path_, object_, offset, buffer);
+    if (buffer.size() > kMostCachedBytes) return read_long(offset, buffer);
     while (!buffer.empty()) {
       const std::uint64_t number = offset / BlockCache::kBlockBytes;
-      const BlockCache::Block block = SW_TRY(this->block(number));
+      const std::uint64_t last = (offset + buffer.size() - 1) / BlockCache::kBlockBytes;
+      const BlockCache::Found found =
+          cache_->find(key_, number, last - number + 1, blocks_before(object_.size));
+      std::vector<std::byte> fetched;
+      if (found.block == nullptr) fetched = SW_TRY(fetch(number, found.claimed));
+      const std::vector<std::byte>& bytes = found.block ? *found.block : fetched;
       const auto begin = static_cast<std::size_t>(offset - number * BlockCache::kBlockBytes);
-      const std::size_t count = std::min(buffer.size(), block->size() - begin);
-      std::memcpy(buffer.data(), block->data() + begin, count);
+      const std::size_t count = std::min(buffer.size(), bytes.size() - begin);
+      std::memcpy(buffer.data(), bytes.data() + begin, count);
       buffer = buffer.subspan(count);
       offset += count;
     }
@@ -55,16 +64,42 @@ class RemoteFile final : public ReadableFile {
   }
 
  private:
-  Result<BlockCache::Block> block(std::uint64_t number) const {
-    const BlockCache::Key key(path_ + '\0' + object_.tag, number);
-    if (BlockCache::Block held = cache_->find(key)) return held;
-    const std::uint64_t begin = number * BlockCache::kBlockBytes;
+  // Blocks that are claimed are put or dropped, whatever happens: others wait for them.
+  class Claim {
+   public:
+    Claim(BlockCache& cache, const std::string& key, std::uint64_t first, std::uint64_t count)
+        : cache_(cache), key_(key), first_(first), count_(count) {}
+    ~Claim() { cache_.drop(key_, first_, count_); }
+    Claim(const Claim&) = delete;
+    Claim& operator=(const Claim&) = delete;
+
+   private:
+    BlockCache& cache_;
+    const std::string& key_;
+    std::uint64_t first_;
+    std::uint64_t count_;
+  };
+
+  static std::uint64_t blocks_before(std::uint64_t end) {
+    return (end + BlockCache::kBlockBytes - 1) / BlockCache::kBlockBytes;
+  }
+
+  Result<std::vector<std::byte>> fetch(std::uint64_t first, std::uint64_t count) const {
+    const Claim claim(*cache_, key_, first, count);
+    const std::uint64_t begin = first * BlockCache::kBlockBytes;
     std::vector<std::byte> bytes(
-        static_cast<std::size_t>(std::min(BlockCache::kBlockBytes, object_.size - begin)));
+        static_cast<std::size_t>(std::min(count * BlockCache::kBlockBytes, object_.size - begin)));
     SW_TRY(store_->read(path_, object_, begin, bytes));
-    auto block = std::make_shared<const std::vector<std::byte>>(std::move(bytes));
-    cache_->put(key, block);
-    return BlockCache::Block(std::move(block));
+    cache_->put(key_, first, bytes);
+    return bytes;
+  }
+
+  Status read_long(std::uint64_t offset, std::span<std::byte> buffer) const {
+    const bool is_whole = buffer.size() == object_.size && buffer.size() <= kMostKeptBytes;
+    if (is_whole && cache_->copy(key_, 0, buffer)) return {};
+    SW_TRY(store_->read(path_, object_, offset, buffer));
+    if (is_whole) cache_->put(key_, 0, buffer);
+    return {};
   }
 
   std::shared_ptr<const RemoteStore> store_;
@@ -72,6 +107,7 @@ class RemoteFile final : public ReadableFile {
   std::string path_;
   std::string name_;
   RemoteObject object_;
+  std::string key_;  // in the cache: the file as it is now
 };
 
 }  // namespace

@@ -4,8 +4,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
+#include <chrono>
 #include <cstring>
+#include <mutex>
 #include <string>
+#include <thread>
 
 #include "base/fail.h"
 
@@ -17,6 +21,8 @@ using testing::Field;
 using testing::HasSubstr;
 
 constexpr std::uint64_t kBlock = BlockCache::kBlockBytes;
+constexpr std::uint64_t kBlocks = 192;  // of the file, and ten bytes
+constexpr std::uint64_t kSize = kBlocks * kBlock + 10;
 
 struct Asked {
   std::string path;
@@ -29,7 +35,10 @@ struct Asked {
 class FakeStore final : public RemoteStore {
  public:
   struct Log {
+    std::mutex mutex;
     std::vector<Asked> reads;
+    std::chrono::milliseconds delay{0};
+    std::atomic<int> failures = 0;
     int listings = 0;
     int looks = 0;
   };
@@ -54,7 +63,12 @@ class FakeStore final : public RemoteStore {
   }
   Status read(std::string_view path, const RemoteObject& object, std::uint64_t offset,
               std::span<std::byte> buffer) const override {
-    log_.reads.push_back({std::string(path), offset, buffer.size()});
+    {
+      const std::scoped_lock lock(log_.mutex);
+      log_.reads.push_back({std::string(path), offset, buffer.size()});
+    }
+    std::this_thread::sleep_for(log_.delay);
+    if (log_.failures > 0 && log_.failures-- > 0) return fail(Code::kRemote, "failed");
     if (object.tag != tag) return fail(Code::kSourceChanged, "changed");
     std::memcpy(buffer.data(), contents_.data() + offset, buffer.size());
     return {};
@@ -69,7 +83,7 @@ class FakeStore final : public RemoteStore {
  private:
   static std::string make() {
     std::string bytes;
-    for (std::uint64_t i = 0; i < 3 * kBlock + 10; ++i) bytes += byte_at(i);
+    for (std::uint64_t i = 0; i < kSize; ++i) bytes += byte_at(i);
     return bytes;
   }
 
@@ -103,32 +117,113 @@ class RemoteDirectoryTest : public testing::Test {
 
 TEST_F(RemoteDirectoryTest, SmallReadsAreOfBlocksThatAreAskedForOnce) {
   const auto file = directory_.open("big").value();
-  EXPECT_EQ(file->size(), 3 * kBlock + 10);
+  EXPECT_EQ(file->size(), kSize);
   EXPECT_EQ(file->name(), "s3://bucket/run/big");
+  EXPECT_TRUE(file->is_remote());
   EXPECT_EQ(read(*file, kBlock - 5, 10), expected(kBlock - 5, 10));
-  EXPECT_EQ(read(*file, 100, kBlock / 2), expected(100, kBlock / 2));
-  EXPECT_EQ(read(*file, 3 * kBlock + 1, 9), expected(3 * kBlock + 1, 9));
-  EXPECT_THAT(log_.reads, ElementsAre(Asked{"big", 0, kBlock}, Asked{"big", kBlock, kBlock},
-                                      Asked{"big", 3 * kBlock, 10}));
+  EXPECT_EQ(read(*file, 100, 3 * kBlock), expected(100, 3 * kBlock));
+  EXPECT_EQ(read(*file, kSize - 9, 9), expected(kSize - 9, 9));
+  EXPECT_THAT(log_.reads,
+              ElementsAre(Asked{"big", 0, 4 * kBlock}, Asked{"big", kBlocks * kBlock, 10}));
+}
+
+TEST_F(RemoteDirectoryTest, OfWhatLiesAloneLittleIsFetched) {
+  const auto file = directory_.open("big").value();
+  for (const std::uint64_t block : {0U, 21U, 42U, 100U}) {
+    EXPECT_EQ(read(*file, block * kBlock, 1), expected(block * kBlock, 1));
+  }
+  EXPECT_EQ(read(*file, 130 * kBlock, 6 * kBlock), expected(130 * kBlock, 6 * kBlock));
+  EXPECT_THAT(
+      log_.reads,
+      ElementsAre(Asked{"big", 0, 4 * kBlock}, Asked{"big", 21 * kBlock, 4 * kBlock},
+                  Asked{"big", 42 * kBlock, 4 * kBlock}, Asked{"big", 100 * kBlock, 4 * kBlock},
+                  Asked{"big", 130 * kBlock, 6 * kBlock}));
+}
+
+TEST_F(RemoteDirectoryTest, WhoeverReadsOnGetsMoreEachTime) {
+  const auto file = directory_.open("big").value();
+  for (std::uint64_t at = 0; at < kSize; at += 1000) {
+    const std::size_t count = std::min<std::uint64_t>(1000, kSize - at);
+    ASSERT_EQ(read(*file, at, count), expected(at, count));
+  }
+  EXPECT_THAT(
+      log_.reads,
+      ElementsAre(Asked{"big", 0, 4 * kBlock}, Asked{"big", 4 * kBlock, 8 * kBlock},
+                  Asked{"big", 12 * kBlock, 16 * kBlock}, Asked{"big", 28 * kBlock, 32 * kBlock},
+                  Asked{"big", 60 * kBlock, 64 * kBlock}, Asked{"big", 124 * kBlock, 64 * kBlock},
+                  Asked{"big", 188 * kBlock, 4 * kBlock + 10}));
+}
+
+TEST_F(RemoteDirectoryTest, ReadsOnThroughShortGapsAndUpToWhatIsHeld) {
+  const auto file = directory_.open("big").value();
+  EXPECT_EQ(read(*file, 40 * kBlock, 1), expected(40 * kBlock, 1));
+  EXPECT_EQ(read(*file, 0, 1), expected(0, 1));
+  EXPECT_EQ(read(*file, 20 * kBlock, 1), expected(20 * kBlock, 1));
+  EXPECT_EQ(read(*file, 39 * kBlock, 1), expected(39 * kBlock, 1));
+  EXPECT_EQ(read(*file, 39 * kBlock, 5 * kBlock), expected(39 * kBlock, 5 * kBlock));
+  EXPECT_THAT(
+      log_.reads,
+      ElementsAre(Asked{"big", 40 * kBlock, 4 * kBlock}, Asked{"big", 0, 4 * kBlock},
+                  Asked{"big", 20 * kBlock, 8 * kBlock}, Asked{"big", 39 * kBlock, kBlock}));
+}
+
+TEST_F(RemoteDirectoryTest, ThreadsDoNotAskForTheSameAtOnce) {
+  log_.delay = std::chrono::milliseconds(20);
+  const auto file = directory_.open("big").value();
+  std::vector<std::thread> threads;
+  for (std::size_t i = 0; i < 8; ++i) {
+    threads.emplace_back([&, i] { EXPECT_EQ(read(*file, i * 1000, 10), expected(i * 1000, 10)); });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_THAT(log_.reads, testing::SizeIs(testing::Le(2U))) << "four blocks, or one alone and then";
+  std::uint64_t bytes = 0;
+  for (const Asked& asked : log_.reads) bytes += asked.count;
+  EXPECT_LE(bytes, 5 * kBlock);
+}
+
+TEST_F(RemoteDirectoryTest, WhatCouldNotBeFetchedIsAskedForAgain) {
+  log_.delay = std::chrono::milliseconds(20);
+  log_.failures = 1;
+  const auto file = directory_.open("big").value();
+  std::atomic<int> failed = 0;
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 4; ++i) {
+    threads.emplace_back([&] {
+      std::byte byte{};
+      if (!file->read_at(5, std::span(&byte, 1))) ++failed;
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(failed, 1);
+  EXPECT_EQ(log_.reads.size(), 2U);
 }
 
 TEST_F(RemoteDirectoryTest, LongReadsAreRequestsOfTheirOwn) {
   const auto file = directory_.open("big").value();
-  const std::size_t count = kBlock / 2 + 1;
+  const std::size_t count = (std::size_t{128} << 10) + 1;
   EXPECT_EQ(read(*file, 7, count), expected(7, count));
-  EXPECT_THAT(log_.reads, ElementsAre(Asked{"big", 7, count}));
+  EXPECT_EQ(read(*file, 7, count), expected(7, count));
+  EXPECT_THAT(log_.reads, ElementsAre(Asked{"big", 7, count}, Asked{"big", 7, count}));
+}
+
+TEST_F(RemoteDirectoryTest, WhatWasReadAsAWholeIsKept) {
+  EXPECT_EQ(read(*directory_.open("big").value(), 0, kSize), expected(0, kSize));
+  const auto file = directory_.open("big").value();
+  EXPECT_EQ(read(*file, 0, kSize), expected(0, kSize));
+  EXPECT_EQ(read(*file, kSize - 20, 20), expected(kSize - 20, 20));
+  EXPECT_THAT(log_.reads, ElementsAre(Asked{"big", 0, kSize}));
 }
 
 TEST_F(RemoteDirectoryTest, ReadsEndWhereTheFileDoes) {
   const auto file = directory_.open("big").value();
   std::byte two[2];
-  for (const std::uint64_t offset : {3 * kBlock + 9, 3 * kBlock + 11, ~std::uint64_t{0}}) {
+  for (const std::uint64_t offset : {kSize - 1, kSize + 1, ~std::uint64_t{0}}) {
     const Status status = file->read_at(offset, two);
     ASSERT_FALSE(status);
     EXPECT_EQ(status.error().code, Code::kShortRead);
   }
   EXPECT_TRUE(log_.reads.empty());
-  EXPECT_TRUE(file->read_at(3 * kBlock + 10, {}));
+  EXPECT_TRUE(file->read_at(kSize, {}));
 }
 
 // Blocks of the file that was there before are no part of the one that is there now.
@@ -141,7 +236,7 @@ TEST_F(RemoteDirectoryTest, BlocksBelongToTheFileAsItWasOpened) {
   EXPECT_EQ(read(*after, 0, 4), expected(0, 4));
   EXPECT_EQ(log_.reads.size(), 2U);
   std::byte byte{};
-  const Status status = before->read_at(kBlock, std::span(&byte, 1));
+  const Status status = before->read_at(100 * kBlock, std::span(&byte, 1));
   ASSERT_FALSE(status);
   EXPECT_EQ(status.error().code, Code::kSourceChanged);
   EXPECT_EQ(directory_.version("big").value(), after->version());
@@ -214,20 +309,23 @@ TEST(RemoteObject, VersionsDifferWithTheTagAndTheSize) {
 }
 
 TEST(BlockCache, ForgetsWhatWasUnusedForLongest) {
-  BlockCache cache;
-  const auto block = std::make_shared<const std::vector<std::byte>>(1);
-  for (std::uint64_t i = 0; i < BlockCache::kMostBlocks; ++i) cache.put({"f", i}, block);
-  EXPECT_NE(cache.find({"f", 0}), nullptr);  // used now
-  cache.put({"g", 0}, block);
-  EXPECT_EQ(cache.find({"f", 1}), nullptr);
-  EXPECT_NE(cache.find({"f", 0}), nullptr);
-  EXPECT_NE(cache.find({"g", 0}), nullptr);
-  const auto other = std::make_shared<const std::vector<std::byte>>(2);
-  cache.put({"f", 2}, other);
-  EXPECT_EQ(cache.find({"f", 2}), other);
-  cache.put({"h", 0}, block);
-  EXPECT_EQ(cache.find({"f", 3}), nullptr);
-  EXPECT_NE(cache.find({"f", 2}), nullptr);
+  BlockCache cache(4 * kBlock);
+  const std::vector<std::byte> block(kBlock);
+  const auto is_held = [&](const char* file) {
+    const BlockCache::Found found = cache.find(file, 0, 1, 1);
+    cache.drop(file, 0, found.claimed);
+    return found.block != nullptr;
+  };
+  for (const char* file : {"a", "b", "c", "d"}) cache.put(file, 0, block);
+  EXPECT_TRUE(is_held("a"));  // used now
+  cache.put("e", 0, block);
+  EXPECT_FALSE(is_held("b"));
+  EXPECT_TRUE(is_held("a"));
+  EXPECT_TRUE(is_held("e"));
+  cache.put("c", 0, std::span(block).first(5));
+  cache.put("f", 0, std::span(block).first(kBlock - 5));
+  for (const char* file : {"a", "c", "d", "e", "f"}) EXPECT_TRUE(is_held(file)) << file;
+  EXPECT_EQ(cache.find("c", 0, 1, 1).block->size(), 5U);
 }
 
 }  // namespace

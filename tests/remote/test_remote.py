@@ -154,6 +154,23 @@ class WebServer(Remote):
         self.assertLessEqual(len(weights), 2)
         self.assertTrue(all("Range" in headers for _, _, headers in weights))
 
+    def test_megatrons_archives_are_few_requests_and_each_byte_once(self):
+        for flags in (("torch_dist",), ("legacy", "--tp", "2"), ("fsdp_dtensor",)):
+            with self.subTest(flags), tempfile.TemporaryDirectory() as folder:
+                run = f"{folder}/run"
+                self.works("convert", self.model, run, "--to", *flags, "--extend-vocab", "60000")
+                files = files_of(run, "run/")
+                web = self.serve(files)
+                back = ("convert", f"{web.url}/run", f"{folder}/back", "--to", "hf")
+                self.works(*back, "--threads", "2")
+                self.works("diff", f"{folder}/back", run)
+                asked = [h["Range"][6:].split("-") for m, _, h in web.requests if "Range" in h]
+                fetched = sum(int(last) - int(first) + 1 for first, last in asked)
+                there = sum(map(len, files.values()))
+                self.assertGreater(there, 10_000_000)
+                self.assertLess(fetched, 1.1 * there)
+                self.assertLess(len(asked), 40)
+
     def test_nothing_there(self):
         web = self.serve({"x": b"x"})
         self.assertIn("none of the files", self.fails("SW0101", "inspect", f"{web.url}/m"))
