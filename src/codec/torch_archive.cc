@@ -101,6 +101,12 @@ Result<TorchArchive> TorchArchive::open(const ReadableFile& file, ByteRange wind
     return std::unexpected(std::move(document).error().within(
         fmt::format("{} record '{}'", file.name(), entry->name)));
   }
+  // There each local header is a request. That a place is wrong shows by the CRC of its bytes.
+  if (file.is_remote()) {
+    const auto usual = usual_torch_place(archive.zip_, *entry);
+    const ByteRange place = SW_TRY(archive.zip_.locate(*entry));
+    archive.has_usual_places_ = usual && usual->offset == place.offset;
+  }
   archive.document_ = std::make_unique<pickle::Document>(std::move(*document));
   return archive;
 }
@@ -129,7 +135,10 @@ Result<LocatedTensor> TorchArchive::locate(pickle::Value tensor) const {
   auto recipe = read_torch_tensor(tensor);
   if (!recipe) return std::unexpected(std::move(recipe).error().within(zip_.file().name()));
   const zip::Entry* storage = SW_TRY(torch_record(zip_, prefix_, "data/" + recipe->storage_key));
-  const ByteRange payload = SW_TRY(zip_.locate(*storage));
+  const bool shows_if_wrong = storage->crc != 0 || storage->bytes == 0;
+  const auto usual =
+      has_usual_places_ && shows_if_wrong ? usual_torch_place(zip_, *storage) : std::nullopt;
+  const ByteRange payload = usual ? *usual : SW_TRY(zip_.locate(*storage));
   return place_torch_tensor(*recipe, zip_, *storage, payload);
 }
 

@@ -57,7 +57,8 @@ class TorchArchive {
   /// A record by its name within the folder, or null.
   [[nodiscard]] const zip::Entry* record(std::string_view name) const;
 
-  /// Reads the tensor that a node of the document spells and finds its bytes: one small read.
+  /// Reads the tensor that a node of the document spells and finds its bytes: one small read, and
+  /// none of a server's file whose storages lie as torch's writer puts them and have a CRC-32.
   /// Errors: kTorchArchive, kZipUnsupported (a compressed storage).
   [[nodiscard]] Result<LocatedTensor> locate(pickle::Value tensor) const;
 
@@ -75,6 +76,7 @@ class TorchArchive {
 
   zip::Archive zip_;
   std::string prefix_;
+  bool has_usual_places_ = false;  // of the storages: those of a server's file may be deduced
   std::unique_ptr<pickle::Document> document_;  // in its own place: handles survive a move
 };
 

@@ -14,6 +14,7 @@
 #include "codec/pickle_encode.h"
 #include "codec/torch_golden.h"
 #include "codec/torch_item_reader.h"
+#include "codec/zip_layout.h"
 #include "io/memory_directory.h"
 #include "io/recording_directory.h"
 #include "testing/golden_files.h"
@@ -59,6 +60,82 @@ TEST(TorchArchive, GivesTheCrcOfEachStorage) {
   const auto other = make_memory_file("b", without);
   const TorchArchive no_crc = TorchArchive::open(*other).value();
   EXPECT_EQ(no_crc.locate(no_crc.root().find("w")).value().storage_crc, 0u);
+}
+
+// Each local header of a server's file would be a request.
+TEST(TorchArchive, DeducesWhereAServersFileHasItsStorages) {
+  int deduced = 0;
+  for (const char* version : {"1.6.0", "1.10.2", "2.0.1", "2.6.0", "2.13.0"}) {
+    for (const char* name : {"01_state_dict", "02_dtypes", "03_views_shared", "04_parameter",
+                             "09_many_storages", "10_tied_and_repeated", "14_bare_tensor"}) {
+      const std::string path = std::string(version) + "/" + name;
+      const std::string bytes = golden_archive(path + ".pt");
+      MemoryDirectory folder;
+      folder.put("f", bytes);
+      RecordingDirectory recorded(folder, true);
+      const auto file = recorded.open("f").value();
+      const TorchArchive archive = TorchArchive::open(*file).value();
+      const std::size_t before = recorded.records().at("f").reads.size();
+      deduced += compare(
+          bytes, [&](pickle::Value v) { return archive.locate(v); }, archive.root(),
+          json::parse(golden_archive(path + ".json")), path);
+      EXPECT_EQ(recorded.records().at("f").reads.size(), before) << path;
+    }
+  }
+  EXPECT_GT(deduced, 250);
+}
+
+TEST(TorchArchive, LooksAtTheHeaderOfAStorageWithoutACrcOrInAnotherPlace) {
+  const auto reads_to_locate = [](const std::string& bytes, const char* key, bool is_right) {
+    MemoryDirectory folder;
+    folder.put("f", bytes);
+    RecordingDirectory recorded(folder, true);
+    const auto file = recorded.open("f").value();
+    const TorchArchive archive = TorchArchive::open(*file).value();
+    const std::size_t before = recorded.records().at("f").reads.size();
+    const auto place = archive.locate(archive.root().find(key));
+    EXPECT_EQ(place.has_value(), is_right);
+    return recorded.records().at("f").reads.size() - before;
+  };
+  EXPECT_EQ(reads_to_locate(golden_archive("2.13.0/40_no_crc32.pt"), "w", true), 1u);
+  // Records that are not aligned: what follows tells that the storage ends elsewhere.
+  const auto archive_of = [](std::uint32_t alignment, std::uint32_t of_pickle) {
+    const std::string original = golden_archive("2.13.0/01_state_dict.pt");
+    const auto file = make_memory_file("f", original);
+    const TorchArchive archive = TorchArchive::open(*file).value();
+    std::vector<zip::Record> records;
+    for (const zip::Entry& entry : archive.zip().entries()) {
+      const bool is_pickle = &entry == archive.record("data.pkl");
+      records.push_back({entry.name, entry.bytes, is_pickle ? of_pickle : alignment});
+    }
+    const zip::Layout layout = zip::Layout::make(std::move(records)).value();
+    std::string out;
+    std::vector<std::uint32_t> crcs;
+    for (std::size_t i = 0; i < layout.records().size(); ++i) {
+      const std::string contents = archive.zip().read(archive.zip().entries()[i], 1 << 20).value();
+      crcs.push_back(crc32(as_bytes(contents)));
+      layout.append_header(i, out);
+      out += contents;
+      layout.append_descriptor(i, crcs.back(), out);
+    }
+    layout.append_directory(crcs, out);
+    return out;
+  };
+  const auto reads_of_all = [](const std::string& bytes) {
+    MemoryDirectory folder;
+    folder.put("f", bytes);
+    RecordingDirectory recorded(folder, true);
+    const auto file = recorded.open("f").value();
+    const TorchArchive archive = TorchArchive::open(*file).value();
+    const std::size_t before = recorded.records().at("f").reads.size();
+    compare(
+        bytes, [&](pickle::Value v) { return archive.locate(v); }, archive.root(),
+        json::parse(golden_archive("2.13.0/01_state_dict.json")), "f");
+    return recorded.records().at("f").reads.size() - before;
+  };
+  EXPECT_EQ(reads_of_all(archive_of(64, 64)), 0u);
+  EXPECT_GT(reads_of_all(archive_of(1, 64)), 0u);
+  EXPECT_GT(reads_of_all(archive_of(64, 1)), 0u) << "nobody knows who wrote it";
 }
 
 Error open_error(const std::string& bytes) {

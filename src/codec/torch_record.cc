@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "base/checked.h"
 #include "base/crc32.h"
 #include "base/endian.h"
 #include "base/fail.h"
@@ -12,6 +13,7 @@ namespace shardwright {
 namespace {
 
 constexpr std::uint64_t kByteorderBytes = 64;
+constexpr std::uint64_t kTorchAlignment = 64;
 
 }  // namespace
 
@@ -43,6 +45,22 @@ Status check_torch_byteorder(const zip::Archive& zip, std::string_view folder) {
               "{}@{} record '{}': found a file of a big-endian machine, expected little-endian; "
               "load and save it on a little-endian machine",
               zip.file().name(), zip.window().offset, entry->name);
+}
+
+std::optional<ByteRange> usual_torch_place(const zip::Archive& zip, const zip::Entry& entry) {
+  if (entry.method != zip::kStored) return std::nullopt;
+  const std::uint64_t wide =
+      (entry.bytes >= zip::kIn64 ? 16U : 0U) + (entry.header_offset >= zip::kIn64 ? 8U : 0U);
+  const std::uint64_t zip64 = wide == 0 ? 0 : zip::kExtraHeaderBytes + wide;
+  const std::uint64_t padding =
+      entry.header_offset + zip::kLocalBytes + entry.name.size() + zip64 + zip::kExtraHeaderBytes;
+  const std::uint64_t payload = round_up(padding, kTorchAlignment);
+  const bool is_late = (entry.flags & zip::kFlagDescriptor) != 0;
+  const std::uint64_t descriptor = !is_late    ? 0
+                                   : wide == 0 ? zip::kDescriptorBytes
+                                               : zip::kDescriptor64Bytes;
+  if (payload + entry.stored_bytes + descriptor != zip.end_of(entry)) return std::nullopt;
+  return ByteRange{zip.window().offset + payload, entry.stored_bytes};
 }
 
 Result<LocatedTensor> place_torch_tensor(const TorchTensor& recipe, const zip::Archive& zip,

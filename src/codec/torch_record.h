@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -22,6 +23,11 @@ namespace shardwright {
 
 /// Refuses an archive whose `byteorder` record is not `little`; old ones have none and are little.
 [[nodiscard]] Status check_torch_byteorder(const zip::Archive& zip, std::string_view folder);
+
+/// Where torch's writer puts the bytes of a stored record, in the file. Nothing where the directory
+/// tells another end of it. Reads nothing: only the local header tells where they really begin.
+[[nodiscard]] std::optional<ByteRange> usual_torch_place(const zip::Archive& zip,
+                                                         const zip::Entry& entry);
 
 /// Checks a storage's record against the recipe and gives the place of the view in the file.
 /// `payload` is what zip.locate() tells. Errors: kTorchArchive, kZipUnsupported.

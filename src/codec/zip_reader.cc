@@ -446,7 +446,7 @@ Result<std::optional<ByteRange>> Archive::locate_in(const Entry& entry, std::str
   }
   const std::uint64_t header_bytes = kLocalBytes + std::uint64_t{field<std::uint16_t>(bytes, 26)} +
                                      field<std::uint16_t>(bytes, 28);
-  const std::uint64_t limit = ends_[static_cast<std::size_t>(&entry - entries_.data())];
+  const std::uint64_t limit = end_of(entry);
   if (field<std::uint16_t>(bytes, 26) != entry.name.size() ||
       header_bytes > limit - entry.header_offset) {
     return fail(Code::kZipCorrupt, "{}: found a local header of {} bytes, expected its name of {}",
@@ -464,7 +464,7 @@ Result<std::optional<ByteRange>> Archive::locate_in(const Entry& entry, std::str
 }
 
 Result<ByteRange> Archive::locate(const Entry& entry) const {
-  const std::uint64_t limit = ends_[static_cast<std::size_t>(&entry - entries_.data())];
+  const std::uint64_t limit = end_of(entry);
   const std::uint64_t available = limit - entry.header_offset;
   std::string header(std::min(available, kLocalBytes + entry.name.size() + kUsualExtraBytes), '\0');
   SW_TRY(read_into(*file_, window_.offset + entry.header_offset, header));

@@ -54,6 +54,11 @@ class Archive {
   /// First directory byte, from the window's start.
   [[nodiscard]] std::uint64_t directory_offset() const { return directory_offset_; }
 
+  /// Where the next record, or the directory, begins, from the window's start.
+  [[nodiscard]] std::uint64_t end_of(const Entry& entry) const {
+    return ends_[static_cast<std::size_t>(&entry - entries_.data())];
+  }
+
   /// Where the stored bytes lie in the file (not in the window). Only the local header tells: one
   /// small read. The header must agree with the directory, and the record must end before the next
   /// one.
