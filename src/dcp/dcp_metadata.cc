@@ -12,7 +12,7 @@
 namespace shardwright {
 namespace {
 
-/// Reads a file in windows of 1 MiB.
+/// Reads a file in windows of 1 MiB, and one of a server at once: there are several passes.
 class FileInput final : public pickle::Input {
  public:
   explicit FileInput(const ReadableFile& file) : file_(file) {}
@@ -22,6 +22,14 @@ class FileInput final : public pickle::Input {
     const std::uint64_t left = file_.size() - position;
     const auto length =
         static_cast<std::size_t>(std::min<std::uint64_t>(std::max(need, kWindow), left));
+    if (file_.is_remote() && file_.size() <= kMostAtOnce) {
+      if (buffer_.empty()) {
+        std::vector<std::byte> all(static_cast<std::size_t>(file_.size()));
+        SW_TRY(file_.read_at(0, all));
+        buffer_ = std::move(all);
+      }
+      return std::span(buffer_).subspan(static_cast<std::size_t>(position), length);
+    }
     if (buffer_.size() < length) buffer_.resize(length);
     const auto bytes = std::span(buffer_).first(length);
     SW_TRY(file_.read_at(position, bytes));
@@ -30,6 +38,7 @@ class FileInput final : public pickle::Input {
 
  private:
   static constexpr std::size_t kWindow = std::size_t{1} << 20;
+  static constexpr std::uint64_t kMostAtOnce = std::uint64_t{256} << 20;
   const ReadableFile& file_;
   std::vector<std::byte> buffer_;
 };

@@ -4,6 +4,8 @@
 #include <rapidcheck/gtest.h>
 
 #include "dcp/dcp_metadata_fixture.h"
+#include "io/memory_directory.h"
+#include "io/recording_directory.h"
 
 namespace shardwright::testing_dcp {
 namespace {
@@ -142,6 +144,14 @@ TEST(DcpMetadataEncode, ManyChunksSurvive) {
   expected.catalog = catalog;
   EXPECT_EQ(lines(*found), lines(expected));
   EXPECT_EQ(*encode_dcp_metadata(found->catalog), bytes);
+  // Its passes ask a server once in all.
+  MemoryDirectory folder;
+  folder.put(".metadata", bytes);
+  RecordingDirectory recorded(folder, true);
+  const auto of_server = read_dcp_metadata(*recorded.open(".metadata").value());
+  ASSERT_TRUE(of_server) << of_server.error().text();
+  EXPECT_EQ(lines(*of_server), lines(expected));
+  EXPECT_EQ(recorded.records().at(".metadata").reads.size(), 1u);
 }
 
 RC_GTEST_PROP(DcpMetadataEncode, AnyCatalogSurvives, ()) {
