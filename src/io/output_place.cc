@@ -18,8 +18,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-fs::path without_trailing_slash(const std::string& path) {
-  fs::path result(path);
+fs::path without_trailing_slash(const fs::path& result) {
   return result.has_filename() || !result.has_parent_path() ? result : result.parent_path();
 }
 
@@ -52,7 +51,8 @@ Result<fs::path> resolved_output(const std::string& path) {
   fs::path absolute = fs::absolute(without_trailing_slash(path), error);
   if (!error) absolute = fs::weakly_canonical(absolute, error);
   if (error) return fail_errno(error.value(), translated("{}: cannot resolve this path", path));
-  return absolute;
+  // Of what does not exist yet "new/." and "new/x/.." become "new/".
+  return without_trailing_slash(absolute);
 }
 
 Status check_apart(const fs::path& target, const std::string& source, bool may_be_inside) {

@@ -292,6 +292,16 @@ TEST_F(PublicationTest, RefusesATargetThatIsNoFolder) {
   EXPECT_EQ(refusal(options(true)).code, Code::kTargetExists) << "a link that leads nowhere";
 }
 
+TEST_F(PublicationTest, DotsBehindAFolderThatIsNotThereYetNameIt) {
+  for (const char* spelled : {"new/.", "new/./", "new/x/..", "new/../new/."}) {
+    PublishOptions chosen = options();
+    chosen.target = folder_ / spelled;
+    const auto publication = Publication::begin(chosen);
+    ASSERT_TRUE(publication) << spelled << ": " << publication.error().message;
+    EXPECT_EQ((*publication)->target_path(), folder_ / "new") << spelled;
+  }
+}
+
 TEST_F(PublicationTest, RefusesAMountPoint) {
   PublishOptions chosen = options(true);
   chosen.target = "/proc";
