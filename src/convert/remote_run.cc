@@ -82,7 +82,11 @@ Result<ConvertReport> run_to_server(const PreparedConversion& conversion,
                                     const RunOptions& options) {
   const std::string& path = conversion.request.output;
   std::vector<std::string> notes = SW_TRY(compare_source(conversion, options));
-  const std::unique_ptr<RemoteOutput> output = SW_TRY(begin_remote_output(path, options.cancelled));
+  std::vector<std::string> sources = conversion.more_sources;
+  sources.push_back(conversion.request.input);
+  sources.push_back(conversion.source.location.path);
+  const std::unique_ptr<RemoteOutput> output =
+      SW_TRY(begin_remote_output(path, sources, options.cancelled));
   const PlanCost cost = cost_of(conversion.plan);
   const Status status = write_to_server(conversion, options, cost, *output);
   if (!status) {

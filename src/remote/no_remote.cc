@@ -23,8 +23,9 @@ bool is_remote_output(std::string_view /*path*/) { return false; }
 
 Status check_output_path(const std::string& path) { return check_local_output(path); }
 
-Result<std::unique_ptr<RemoteOutput>> begin_remote_output(const std::string& path,
-                                                          const std::atomic<bool>* /*cancelled*/) {
+Result<std::unique_ptr<RemoteOutput>> begin_remote_output(
+    const std::string& path, const std::vector<std::string>& /*sources*/,
+    const std::atomic<bool>* /*cancelled*/) {
   return fail(Code::kInternal, "{}: this build has no part that writes it", printable(path));
 }
 

@@ -34,10 +34,13 @@ class RemoteOutput {
 /// Error: kUsage for a path that nothing can be written to, and for a name that is none.
 [[nodiscard]] Status check_output_path(const std::string& path);
 
-/// `cancelled`, set from outside, ends requests; may be null. Errors: kTargetExists where something
-/// lies below the path, or where another run's unfinished uploads do; kPermission, kRemote.
+/// `cancelled`, set from outside, ends requests; may be null. Errors: kTargetInsideSource for a
+/// path in one of `sources`, which may lie anywhere; kTargetExists where something lies below the
+/// path, or where another run's unfinished uploads do; kNotFound (the bucket), kPermission,
+/// kRemote.
 [[nodiscard]] Result<std::unique_ptr<RemoteOutput>> begin_remote_output(
-    const std::string& path, const std::atomic<bool>* cancelled);
+    const std::string& path, const std::vector<std::string>& sources,
+    const std::atomic<bool>* cancelled);
 
 /// A file that nobody sees yet, on a server.
 struct UnfinishedUpload {

@@ -151,16 +151,32 @@ class S3Output final : public RemoteOutput, private Directory {
   bool is_over_ = false;
 };
 
+// Of a server's own address for a bucket nobody can tell.
+Status check_apart_from(const std::string& path, const std::vector<std::string>& sources) {
+  const S3Path target = SW_TRY(parse_s3_path(with_lower_scheme(path)));
+  for (const std::string& source : sources) {
+    if (!is_remote_output(source)) continue;
+    const S3Path other = SW_TRY(parse_s3_path(with_lower_scheme(source)));
+    const bool is_apart =
+        target.bucket != other.bucket ||
+        (!other.prefix.empty() && !(target.prefix + "/").starts_with(other.prefix + "/"));
+    if (is_apart) continue;
+    return fail(Code::kTargetInsideSource,
+                "{}: found the target {} the source {}, expected them apart; choose another target",
+                printable(path), translated("in"), printable(source));
+  }
+  return {};
+}
+
 Status check_nothing_there(const std::string& path) {
-  const std::unique_ptr<RemoteStore> store = make_s3_store(SW_TRY(reach_bucket(path)));
-  const auto entries = store->list("");
-  if (!entries && entries.error().code == Code::kNotFound) return {};
-  if (!entries) return std::unexpected(entries.error());
+  const std::unique_ptr<S3Bucket> bucket = SW_TRY(reach_bucket(path));
+  const std::vector<DirectoryEntry> entries = SW_TRY(list_s3_folder(*bucket, "", nullptr));
+  if (entries.empty()) return {};
   return fail(
       Code::kTargetExists,
       "{}: found {} there, expected nothing: nothing in a bucket is replaced; choose another "
       "prefix, or remove what is there",
-      printable(path), printable(entries->front().name));
+      printable(path), printable(entries.front().name));
 }
 
 // Who may not list them, or whose server does not, learns nothing of other runs.
@@ -193,8 +209,10 @@ Status check_output_path(const std::string& path) {
 }
 
 Result<std::unique_ptr<RemoteOutput>> begin_remote_output(const std::string& path,
+                                                          const std::vector<std::string>& sources,
                                                           const std::atomic<bool>* cancelled) {
   const std::uint64_t part_bytes = SW_TRY(asked_part_bytes());
+  SW_TRY(check_apart_from(path, sources));
   SW_TRY(check_nothing_there(path));
   auto output = std::make_unique<S3Output>(SW_TRY(reach_bucket(path)), cancelled, part_bytes);
   SW_TRY(check_nobody_writes(path, output->writer()));

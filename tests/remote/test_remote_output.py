@@ -132,6 +132,29 @@ class Bucket(Target):
         self.assertEqual(self.bucket.files, self.before)
         self.assertEqual(list(self.bucket.uploads), ["1"])
 
+    def test_an_output_lies_in_no_source(self):
+        source = "s3://bucket/from/hf"
+        for name, data in files_of(self.model).items():
+            self.bucket.files[f"from/hf/{name}"] = data
+        self.before = dict(self.bucket.files)
+        for there in ("", "/", "/out", "/a/b/"):
+            message = self.fails("SW0110", "convert", source + "/", f"S3://bucket/from/hf{there}",
+                                 "--to", "torch_dist")  # fmt: skip
+            self.assertIn("in the source s3://bucket/from/hf", message)
+        lone = f"{source}/model.safetensors"
+        self.fails("SW0110", "convert", lone, f"{lone}/out", "--to", "safetensors")
+        self.assertEqual(self.bucket.files, self.before)
+        for beside in ("s3://bucket/from/hf2", "s3://bucket/from/out"):
+            self.works("convert", source, beside, "--to", "torch_dist")
+        self.bucket.files = files_of(self.model)
+        self.fails("SW0110", "convert", "s3://bucket", "s3://bucket/out", "--to", "torch_dist")
+
+    def test_a_bucket_that_is_not_there_is_refused_before_anything_is_sent(self):
+        message = self.fails("SW0101", "convert", self.model, "s3://other/run", "--to", "hf")
+        self.assertIn("NoSuchBucket", message)
+        self.assertNotIn("removed", message)
+        self.assertEqual(self.count("PUT", "") + self.count("POST", ""), 0)
+
     def test_clean_names_and_removes_unfinished_uploads(self):
         self.assertIn("no unfinished uploads", self.works("clean", "s3://bucket/run"))
         for number in ("1&", "2+"):
