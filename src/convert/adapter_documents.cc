@@ -9,6 +9,7 @@
 #include "base/text.h"
 #include "convert/adapter_run.h"
 #include "convert/expert_parameters.h"
+#include "format/nemo/nemo_context.h"
 #include "model/adapter_tensors.h"
 #include "model/expert_parameter.h"
 #include "model/module_names.h"
@@ -116,9 +117,9 @@ Status add_adapter_documents(const Checkpoint& source, const AdapterRanks& ranks
   if (!run.alpha) {
     return fail(Code::kConfigMissing,
                 "{}: found adapters and nothing that tells their alpha, expected a peft section "
-                "with dim and alpha in {}, as Megatron-Bridge writes it, or lora_alpha among the "
-                "run's arguments",
-                source.location.path, kRunConfigFile);
+                "with dim and alpha in {}, as Megatron-Bridge writes it, a model_transform section "
+                "with them in {}, as NeMo 2 does, or lora_alpha among the run's arguments",
+                source.location.path, kRunConfigFile, kNemoContextFile);
   }
   SW_TRY(check_ranks(source, run, ranks));
   const bool has_magnitudes = std::ranges::any_of(parts.tensors, [](const DraftTensor& tensor) {

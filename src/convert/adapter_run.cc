@@ -3,6 +3,7 @@
 
 #include "base/fail.h"
 #include "base/text.h"
+#include "format/nemo/nemo_context.h"
 #include "state/recorded_run.h"
 #include "state/run_config.h"
 
@@ -17,28 +18,44 @@ std::optional<ArgValue> number_in(const Arguments& arguments, std::string_view n
   return is_number ? std::optional(found->second) : std::nullopt;
 }
 
-// Megatron-Bridge's: the class, its rank and alpha.
-Status read_bridge(const std::string& yaml, AdapterRun& run) {
-  const Result<Arguments> section = read_model_section(yaml, "peft", kRunConfigFile);
-  if (!section) return {};  // a run without adapters of Bridge's
-  const auto kind = section->find("_target_");
-  const auto* text = kind == section->end() ? nullptr : std::get_if<std::string>(&kind->second);
+// What Megatron-Bridge and NeMo 2 build adapters by: the class, its rank and alpha.
+Status read_builder(const Arguments& section, std::string_view file, AdapterRun& run) {
+  const auto kind = section.find("_target_");
+  const auto* text = kind == section.end() ? nullptr : std::get_if<std::string>(&kind->second);
   if (text != nullptr) {
     const std::string name = text->substr(text->rfind('.') + 1);
     if (name != "LoRA" && name != "CanonicalLoRA" && name != "DoRA" && name != "VLMLoRA") {
       return fail(Code::kUnsupportedFormat,
-                  "{}: found peft of the kind {}, expected LoRA, CanonicalLoRA or DoRA",
-                  kRunConfigFile, printable(name));
+                  "{}: found peft of the kind {}, expected LoRA, CanonicalLoRA or DoRA", file,
+                  printable(name));
     }
     run.uses_dora = name == "DoRA";
   }
-  run.rank = number_of(*section, {"dim"});
-  run.alpha = number_in(*section, "alpha");
-  const auto less = section->find("normalize_moe_lora");
-  run.has_less_for_experts = less != section->end() && less->second == ArgValue{true};
-  if (const auto dropout = number_in(*section, "dropout")) run.dropout = as_real(*dropout);
-  run.told_by = std::string(kRunConfigFile) + translated("'s peft section");
+  run.rank = number_of(section, {"dim"});
+  run.alpha = number_in(section, "alpha");
+  const auto less = section.find("normalize_moe_lora");
+  run.has_less_for_experts = less != section.end() && less->second == ArgValue{true};
+  if (const auto dropout = number_in(section, "dropout")) run.dropout = as_real(*dropout);
   return {};
+}
+
+Status read_bridge(const std::string& yaml, AdapterRun& run) {
+  const Result<Arguments> section = read_model_section(yaml, "peft", kRunConfigFile);
+  if (!section) return {};  // a run without adapters of Bridge's
+  run.told_by = std::string(kRunConfigFile) + translated("'s peft section");
+  return read_builder(*section, kRunConfigFile, run);
+}
+
+// What transforms a model may be no adapter's class at all.
+Status read_nemo(const Arguments& arguments, AdapterRun& run) {
+  Arguments section;
+  for (auto at = arguments.lower_bound(kNemoTransform); at != arguments.end(); ++at) {
+    if (!at->first.starts_with(kNemoTransform)) break;
+    section.emplace(at->first.substr(kNemoTransform.size()), at->second);
+  }
+  if (!section.contains("alpha")) return {};
+  run.told_by = std::string(kNemoContextFile) + translated("'s model_transform section");
+  return read_builder(section, kNemoContextFile, run);
 }
 
 // ms-swift's arguments are called as PEFT's settings.
@@ -60,6 +77,7 @@ double as_real(const ArgValue& number) {
 Result<AdapterRun> read_adapter_run(const Checkpoint& source) {
   AdapterRun run;
   if (!source.run_config.empty()) SW_TRY(read_bridge(source.run_config, run));
+  if (!run.alpha) SW_TRY(read_nemo(source.arguments, run));
   if (!run.alpha) read_arguments(source.arguments, run);
   return run;
 }

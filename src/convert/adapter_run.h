@@ -27,8 +27,9 @@ struct AdapterRun {
 /// A number among arguments. REQUIRES: it is one.
 [[nodiscard]] double as_real(const ArgValue& number);
 
-/// Megatron-Bridge's `peft` section of run_config.yaml, else the run's arguments, which ms-swift
-/// calls as PEFT does. Error: kUnsupportedFormat for a kind of adapter that is no LoRA.
+/// Megatron-Bridge's `peft` section of run_config.yaml, else NeMo 2's `model_transform`, else the
+/// run's arguments, which ms-swift calls as PEFT does. Error: kUnsupportedFormat for a kind of
+/// adapter that is no LoRA.
 [[nodiscard]] Result<AdapterRun> read_adapter_run(const Checkpoint& source);
 
 }  // namespace shardwright

@@ -11,11 +11,15 @@ std::span<const Sentence> chinese_of_adapters() {
       {"{}: found peft of the kind {}, expected LoRA, CanonicalLoRA or DoRA",
        "{}: 发现 {} 类型的 peft，应为 LoRA、CanonicalLoRA 或 DoRA"},
       {"'s peft section", "的 peft 部分"},
+      {"'s model_transform section", "的 model_transform 部分"},
       {"the run's arguments", "训练参数"},
       {"{}: found adapters and nothing that tells their alpha, expected a peft section with dim "
-       "and alpha in {}, as Megatron-Bridge writes it, or lora_alpha among the run's arguments",
+       "and alpha in {}, as Megatron-Bridge writes it, a model_transform section with them in {}, "
+       "as NeMo 2 does, or lora_alpha among the run's arguments",
        "{}: 发现 adapter，但没有信息说明它们的 alpha；应在 {} 中有含 dim 和 alpha 的 peft 部分（"
-       "Megatron-Bridge 的写法），或在训练参数中有 lora_alpha"},
+       "Megatron-Bridge 的写法），或在 {} 中有含它们的 model_transform 部分（NeMo 2 "
+       "的写法），或在训练"
+       "参数中有 lora_alpha"},
       {"{}: found adapters of rank {}, expected {} as {} says",
        "{0}: adapter 的 rank 为 {1}，{3} 说应为 {2}"},
       {"{}: found {}, expected {} by {}", "{0}: {1}，而按 {3} 应{2}"},

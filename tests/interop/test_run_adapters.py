@@ -149,6 +149,54 @@ def test_adapters_of_megatron_runs_become_pefts(shardwright, tmp_path, run_base,
         assert torch.equal(whole, in_groups(*(merged[stem.format(part)] for part in "qkv")))
 
 
+NEMO_YAML = """\
+_target_: nemo.collections.llm.gpt.model.llama.LlamaModel
+config: {{num_layers: 3, hidden_size: 72, normalization: RMSNorm, gated_linear_unit: true}}
+model_transform:
+  _target_: nemo.collections.llm.peft.{}
+  target_modules: [linear_qkv, linear_proj, linear_fc1, linear_fc2]
+  {}
+  dim: {}
+  dropout: 0.1
+"""
+
+
+def save_nemo(folder, tensors, *transform):
+    """What NeMo 2 leaves of adapters: its names, and their settings among the model's."""
+    weights = save_run(folder, {f"module.{name}": t for name, t in tensors.items()}, None)
+    (folder / "latest_checkpointed_iteration.txt").unlink()
+    (weights / "iter_0000010").rename(folder / "weights")
+    (folder / "context").mkdir()
+    (folder / "context" / "model.yaml").write_text(NEMO_YAML.format(*transform))
+    return folder
+
+
+def test_adapters_of_nemo_2_become_pefts(shardwright, tmp_path, run_base):
+    expected = random_adapters(True)
+    run = save_nemo(tmp_path / "run", as_megatron(expected, True), "lora.LoRA", "alpha: 6", 9)
+    out = tmp_path / "adapter"
+    told = shardwright("convert", run, out, "--to", "hf", "--hf-config", run_base).stderr
+    assert "its alpha is that of context/model.yaml's model_transform section" in told
+    assert difference(load_file(out / "adapter_model.safetensors"), expected) == 0
+    config = json.loads((out / "adapter_config.json").read_text())
+    assert (config["r"], config["lora_alpha"], config["lora_dropout"]) == (9, 6, 0.1)
+
+
+@pytest.mark.parametrize(
+    "transform, message",
+    [
+        (("lora.LoRA", "scale: 6", 9), "a model_transform section with them in context/model.yaml"),
+        (("lora.LoRA", "alpha: 6", 8), "found adapters of rank 9, expected 8 as context/model.yaml's"),
+        (("ia3.IA3", "alpha: 6", 9), "context/model.yaml: found peft of the kind IA3"),
+        (("dora.DoRA", "alpha: 6", 9), "found no magnitudes of DoRA, expected some"),
+    ],
+)
+def test_adapters_of_nemo_2_that_are_refused(shardwright, tmp_path, run_base, transform, message):
+    run = save_nemo(tmp_path / "run", as_megatron(random_adapters(True), True), *transform)
+    flags = ["--to", "hf", "--hf-config", run_base]
+    assert message in shardwright("convert", run, tmp_path / "out", *flags, expect=2).stderr
+
+
 def test_magnitudes_of_gate_and_up_rank_by_rank(shardwright, tmp_path, run_base):
     """Bridge saves what each tensor rank has of them as one run."""
     expected = {name: t for name, t in random_adapters(True).items() if "gate_proj" in name or "up_proj" in name}

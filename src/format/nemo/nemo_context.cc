@@ -48,6 +48,33 @@ Result<std::shared_ptr<const Directory>> open_context(const std::string& saved) 
   return std::make_shared<const WatchedDirectory>(SW_TRY(open_directory(context)));
 }
 
+// What the run did to the model before it trained: adapters, by their class and its settings.
+void add_transform(const std::string& yaml, Checkpoint& checkpoint) {
+  constexpr std::string_view kSection = kNemoTransform.substr(0, kNemoTransform.size() - 1);
+  const auto section = read_model_section(yaml, std::string(kSection), kNemoContextFile);
+  if (!section) return;  // none, or what is wrong was told
+  for (const auto& [name, value] : *section) {
+    checkpoint.arguments.insert_or_assign(std::string(kNemoTransform) + name, value);
+  }
+}
+
+Status add_arguments(const Directory& context, Checkpoint& checkpoint, Defects& defects) {
+  if (!context.exists(kNemoModelFile)) return {};
+  const std::string yaml = SW_TRY(read_whole(context, kNemoModelFile, kMostTextBytes));
+  if (checkpoint.arguments.empty()) {
+    auto config = read_model_section(yaml, "config", kNemoContextFile);
+    if (config) {
+      checkpoint.arguments = *std::move(config);
+      add_arguments_of_provider(checkpoint.arguments);
+    } else {
+      SW_TRY(defects.report(std::unexpected(config.error())));
+    }
+    take_vocabulary(checkpoint.catalog, checkpoint.arguments);
+  }
+  add_transform(yaml, checkpoint);
+  return {};
+}
+
 // The first folder that has any.
 Status add_tokenizer(const std::shared_ptr<const Directory>& context, Checkpoint& checkpoint,
                      Defects& defects) {
@@ -88,17 +115,7 @@ Status read_nemo_context(Checkpoint& checkpoint, Defects& defects) {
         "what the model is follows from its tensors or --hf-config");
     return {};
   }
-  if (checkpoint.arguments.empty() && context->exists(kNemoModelFile)) {
-    const std::string yaml = SW_TRY(read_whole(*context, kNemoModelFile, kMostTextBytes));
-    auto config = read_model_section(yaml, "config", "context/model.yaml");
-    if (!config) {
-      SW_TRY(defects.report(std::unexpected(config.error())));
-    } else {
-      checkpoint.arguments = *std::move(config);
-      add_arguments_of_provider(checkpoint.arguments);
-    }
-    take_vocabulary(checkpoint.catalog, checkpoint.arguments);
-  }
+  SW_TRY(add_arguments(*context, checkpoint, defects));
   return add_tokenizer(context, checkpoint, defects);
 }
 
