@@ -20,6 +20,7 @@
 #include "format/refused_format.h"
 #include "format/survey.h"
 #include "format/torch_dist/source.h"
+#include "format/weightless_iteration.h"
 #include "format/zarr/source.h"
 #include "layout/finding_rules.h"
 #include "layout/texts.h"
@@ -29,6 +30,21 @@
 namespace shardwright {
 namespace {
 
+// An iteration that ms-swift left without weights.
+void add_places(const std::string& path, Diagnosis& diagnosis) {
+  const PlacesOfWeights places = places_of_weights(path);
+  if (places.found) {
+    add_finding(diagnosis, "L26",
+                {{"where", phrase("weights.found", {{"folder", *places.found}})}});
+    diagnosis.next = "shardwright diagnose " + shell_quoted(*places.found);
+    return;
+  }
+  const Phrase none = phrase("weights.none", {{"save", places.save}, {"merged", places.merged}});
+  add_finding(diagnosis, "L26", {{"where", none}}, Severity::kError);
+  diagnosis.complete = false;
+  diagnosis.next = "shardwright explain L26";
+}
+
 Diagnosis of_sibling(const Sibling& sibling, const std::string& shown_by, const std::string& path) {
   Diagnosis diagnosis;
   diagnosis.format = sibling.format;
@@ -37,9 +53,8 @@ Diagnosis of_sibling(const Sibling& sibling, const std::string& shown_by, const 
   diagnosis.reason = phrase("shown.sibling", {{"entry", shown_by}, {"what", what}});
   const std::string quoted = shell_quoted(path);
   const std::string parent = shell_quoted(std::filesystem::path(path).parent_path().string());
-  if (sibling.format == "ms_swift") {
-    add_finding(diagnosis, "L26", {});
-    diagnosis.next = "shardwright diagnose " + parent;
+  if (is_weightless_iteration(sibling)) {
+    add_places(path, diagnosis);
     return diagnosis;
   }
   if (sibling.format == "legacy_rank") diagnosis.next = "shardwright diagnose " + parent;

@@ -498,19 +498,42 @@ TEST(Diagnose, OtherSoftwareIsNamedWithItsReader) {
   EXPECT_EQ(diagnosis.findings[0].message.chinese,
             "类型：DeepSpeed MoE checkpoint（每个专家一个文件）。shardwright "
             "不直接转换此处的内容；读取工具：DeepSpeed 的 load_checkpoint。");
-  MemoryDirectory swift;
-  swift.put("checkpoint-5/iter_0000005/common.pt", "x");
-  const Diagnosis common = diagnosed(swift).value();
-  EXPECT_THAT(codes(common), ElementsAre("L26"));
-  EXPECT_EQ(common.findings[0].message.english,
-            "Only common.pt is present: weights are in the sibling safetensors (ms-swift).");
-  EXPECT_EQ(common.findings[0].message.chinese,
-            "只有 common.pt：权重在同级 safetensors 中（ms-swift）。");
-  EXPECT_EQ(common.next, "shardwright diagnose ckpt/checkpoint-5");
   MemoryDirectory zarr;
   zarr.put("metadata.json", R"({"sharded_backend": "zarr"})");
   EXPECT_EQ(diagnosed(zarr).value().format, "zarr");
   EXPECT_EQ(diagnosed(MemoryDirectory()).value().format, "unknown");
+}
+
+TEST(Diagnose, AnIterationOfMsSwiftHasItsWeightsElsewhere) {
+  const TemporaryFolder folder;
+  folder.put("run/checkpoint-5/iter_0000005/common.pt", "x");
+  const std::string save = folder / "run/checkpoint-5";
+  const Diagnosis lost = diagnosed(folder / "run");
+  ASSERT_THAT(codes(lost), ElementsAre("L26"));
+  EXPECT_EQ(lost.findings[0].message.english,
+            "Only common.pt is present: neither " + save + " nor " + save +
+                "-merged, where ms-swift would have them, has weights.");
+  EXPECT_EQ(lost.findings[0].message.chinese,
+            "只有 common.pt：" + save + " 和 " + save +
+                "-merged（ms-swift 存放权重的位置）中都没有权重。");
+  EXPECT_TRUE(lost.has_errors());
+  EXPECT_EQ(lost.complete, false);
+  EXPECT_EQ(lost.next, "shardwright explain L26");
+
+  folder.put("run/checkpoint-5-merged/model.safetensors", std::string("\2\0\0\0\0\0\0\0{}", 10));
+  for (const std::string& given : {save, save + "/iter_0000005"}) {
+    const Diagnosis merged = diagnosed(given);
+    ASSERT_THAT(codes(merged), ElementsAre("L26"));
+    EXPECT_EQ(merged.findings[0].message.english,
+              "Only common.pt is present: the weights are in " + save + "-merged (ms-swift).");
+    EXPECT_FALSE(merged.has_errors());
+    EXPECT_EQ(merged.next, "shardwright diagnose " + save + "-merged");
+  }
+  EXPECT_EQ(diagnosed(folder / "run").path, save + "-merged");
+
+  folder.put("run/checkpoint-5/model.safetensors", std::string("\2\0\0\0\0\0\0\0{}", 10));
+  EXPECT_EQ(diagnosed(save + "/iter_0000005").next, "shardwright diagnose " + save);
+  EXPECT_EQ(diagnosed(folder / "run").path, save);
 }
 
 TEST(Diagnose, AHoleInMetadataIsAFinding) {

@@ -12,6 +12,7 @@
 #include "format/files_beside.h"
 #include "format/hf/weight_names.h"
 #include "format/iteration_folder.h"
+#include "format/weightless_iteration.h"
 
 namespace shardwright {
 namespace {
@@ -92,6 +93,20 @@ std::vector<Step> pipeline_steps(const Folder& folder) {
         step.folder, name_list(others), step.folder);
   }
   return steps;
+}
+
+// ms-swift's model into which the adapters of a save were merged.
+Step merged_beside(const std::string& save) {
+  Step step{save + std::string(kMergedEnd), {}};
+  step.reason =
+      translated("{} is the model into which the adapters of {} were merged", step.folder, save);
+  step.note = step.reason;
+  return step;
+}
+
+bool shows_no_weights(const Detection& found) {
+  return found.candidates.empty() &&
+         (found.siblings.empty() || is_weightless_iteration(*found.siblings.front().sibling));
 }
 
 // The folder on the way to a checkpoint that is being looked into.
@@ -237,6 +252,13 @@ class Detector {
       if (entry->problem) return std::unexpected(*entry->problem);
       if (looked_ >= kMostFolders && first) break;
       Detection found = SW_TRY(explore(place.below(way)));
+      if (shows_no_weights(found)) {
+        const Step merged = merged_beside(way.folder);
+        if (folder.folder(merged.folder) != nullptr) {
+          Detection other = SW_TRY(explore(place.below(merged)));
+          if (!other.candidates.empty()) found = std::move(other);
+        }
+      }
       if (!first || (first->candidates.empty() && !found.candidates.empty())) {
         first = std::move(found);
       } else {

@@ -7,6 +7,7 @@
 #include "base/text.h"
 #include "format/iteration_folder.h"
 #include "format/unfinished_download.h"
+#include "format/weightless_iteration.h"
 
 namespace shardwright {
 namespace {
@@ -38,6 +39,7 @@ std::unexpected<Error> refuse_nothing(const Directory& directory, const std::str
   const std::string where = detection.end.empty() ? path : path + "/" + detection.end;
   if (!detection.siblings.empty()) {
     const SiblingMatch& match = detection.siblings.front();
+    if (is_weightless_iteration(*match.sibling)) return refuse_weightless(where, match.entry);
     return refuse_sibling(fmt::format("{}: {}", where, match.entry), *match.sibling);
   }
   const std::vector<DirectoryEntry> entries = SW_TRY(directory.list(detection.end));

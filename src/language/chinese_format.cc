@@ -190,6 +190,13 @@ std::span<const Sentence> chinese_of_format() {
        "metadata.json 所写的是{}；可读取的是 torch_dist 和 fsdp_dtensor；如果该文件不属于这个检"
        "查点，请移走它"},
       {"{} is the latest folder", "{} 是最新的文件夹"},
+      {"{} is the model into which the adapters of {} were merged",
+       "{} 是合并了 {} 的 adapter 的模型"},
+      {"{}: {} is all that this iteration has, its weights are in {}; give that folder",
+       "{}: 这个 iteration 只有 {}，它的权重在 {} 中；请给出该文件夹"},
+      {"{}: {} is all that this iteration has, and neither {} nor {} has weights; see that the "
+       "copy is complete",
+       "{}: 这个 iteration 只有 {}，而 {} 和 {} 中都没有权重；请检查复制是否完整"},
       {"the data lie in {}", "数据位于 {}"},
       {"{} describes a pipeline of diffusers, whose model is in {}",
        "{} 描述一个 diffusers 管线，其模型在 {} 中"},
