@@ -41,11 +41,12 @@ std::vector<Step> newest_steps(const Folder& folder) {
   constexpr std::array<std::string_view, 7> kPrefixes = {
       "iter_", "step_", "step-", "global_step_", "global_step", "checkpoint-", "epoch_"};
   std::vector<Step> steps;
-  for (const std::string_view prefix : kPrefixes) {
-    const DirectoryEntry* newest = latest_folder(folder.entries(), prefix);
-    if (newest == nullptr) continue;
+  const auto add = [&](const DirectoryEntry* newest) {
+    if (newest == nullptr) return;
     steps.push_back({newest->name, translated("{} is the latest folder", newest->name)});
-  }
+  };
+  for (const std::string_view prefix : kPrefixes) add(latest_folder(folder.entries(), prefix));
+  add(latest_step_of_epochs(folder.entries()));
   return steps;
 }
 
@@ -59,7 +60,12 @@ std::vector<Step> known_steps(const Folder& folder) {
     if (entry == nullptr || entry->problem) return;
     steps.push_back({std::string(name), translated("the data lie in {}", name)});
   };
-  if (folder.folder("context") != nullptr) add("weights");
+  // NeMo 2's, and those of NeMo-RL.
+  for (const std::string_view beside : {"context", "optimizer", "tokenizer"}) {
+    if (folder.folder(beside) == nullptr) continue;
+    add("weights");
+    break;
+  }
   for (const std::string_view name : kNames) add(name);
   for (const DirectoryEntry& entry : folder.entries()) {
     if (entry.name.starts_with(kAccelerateModel)) add(entry.name);

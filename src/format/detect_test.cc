@@ -113,6 +113,18 @@ TEST(Detect, TrainersFoldersAreFollowed) {
               ElementsAre("dcp in checkpoint/step-10"));
   EXPECT_THAT(found({{"checkpoint-7/pytorch_model_fsdp_0/.metadata", "x"}}),
               ElementsAre("dcp in checkpoint-7/pytorch_model_fsdp_0"));
+  // NeMo Automodel's and NeMo-RL's.
+  EXPECT_THAT(found({{"epoch_0_step_9/model/shard-00001-model-00001-of-00001.safetensors", "x"},
+                     {"epoch_1_step_10/model/shard-00001-model-00001-of-00001.safetensors", "x"},
+                     {"epoch_1_step_10/optim/.metadata", "x"}}),
+              ElementsAre("hf in epoch_1_step_10/model"));
+  for (const char* beside :
+       {"step_3/policy/optimizer/.metadata", "step_3/policy/tokenizer/tokenizer.json"}) {
+    EXPECT_THAT(found({{"step_3/policy/weights/.metadata", "x"}, {beside, "x"}}),
+                ElementsAre("dcp in step_3/policy/weights"));
+  }
+  EXPECT_THAT(found({{"weights/.metadata", "x"}, {"a/b", "x"}}), IsEmpty())
+      << "a name that says nothing is only told";
 }
 
 TEST(Detect, OnlyTheKeyNamesABackend) {

@@ -4,8 +4,28 @@
 #include <fmt/format.h>
 
 #include <charconv>
+#include <functional>
 
 namespace shardwright {
+namespace {
+
+const DirectoryEntry* latest_by(
+    std::span<const DirectoryEntry> entries,
+    const std::function<std::optional<std::int64_t>(std::string_view)>& number_of) {
+  const DirectoryEntry* best = nullptr;
+  std::int64_t best_number = -1;
+  for (const DirectoryEntry& entry : entries) {
+    const auto number = number_of(entry.name);
+    // One that can't be read must not be passed over for an older one.
+    const bool may_be_one = entry.is_directory || entry.problem;
+    if (!may_be_one || !number || *number <= best_number) continue;
+    best = &entry;
+    best_number = *number;
+  }
+  return best;
+}
+
+}  // namespace
 
 std::string_view tracker_word(std::string_view text) {
   // What Python's str.strip() takes for space: a NUL is none, and int() refuses it.
@@ -36,23 +56,24 @@ std::optional<std::int64_t> number_after(std::string_view name, std::string_view
   return number;
 }
 
+std::optional<std::int64_t> step_of_epoch(std::string_view name) {
+  const std::size_t middle = name.find("_step_");
+  if (middle == std::string_view::npos) return std::nullopt;
+  if (!number_after(name.substr(0, middle), "epoch_")) return std::nullopt;
+  return number_after(name.substr(middle), "_step_");
+}
+
 bool is_iteration_folder(std::string_view name) {
   return name == "release" || number_after(name, "iter_") || number_after(name, "step_");
 }
 
 const DirectoryEntry* latest_folder(std::span<const DirectoryEntry> entries,
                                     std::string_view prefix) {
-  const DirectoryEntry* best = nullptr;
-  std::int64_t best_number = -1;
-  for (const DirectoryEntry& entry : entries) {
-    const auto number = number_after(entry.name, prefix);
-    // One that can't be read must not be passed over for an older one.
-    const bool may_be_one = entry.is_directory || entry.problem;
-    if (!may_be_one || !number || *number <= best_number) continue;
-    best = &entry;
-    best_number = *number;
-  }
-  return best;
+  return latest_by(entries, [&](std::string_view name) { return number_after(name, prefix); });
+}
+
+const DirectoryEntry* latest_step_of_epochs(std::span<const DirectoryEntry> entries) {
+  return latest_by(entries, step_of_epoch);
 }
 
 }  // namespace shardwright

@@ -29,6 +29,9 @@ inline constexpr std::uint64_t kMostTrackerBytes = std::uint64_t{1} << 20;
 [[nodiscard]] std::optional<std::int64_t> number_after(std::string_view name,
                                                        std::string_view prefix);
 
+/// The step of NeMo Automodel's `epoch_E_step_S`, which counts through all epochs.
+[[nodiscard]] std::optional<std::int64_t> step_of_epoch(std::string_view name);
+
 /// Whether a folder's name is that of one iteration: Megatron's `iter_N` and `release`, `step_N` of
 /// others.
 [[nodiscard]] bool is_iteration_folder(std::string_view name);
@@ -36,5 +39,8 @@ inline constexpr std::uint64_t kMostTrackerBytes = std::uint64_t{1} << 20;
 /// The folder `prefix`N with the largest N, be it one that can't be read; null if there is none.
 [[nodiscard]] const DirectoryEntry* latest_folder(std::span<const DirectoryEntry> entries,
                                                   std::string_view prefix);
+
+/// Likewise `epoch_E_step_S` with the largest S.
+[[nodiscard]] const DirectoryEntry* latest_step_of_epochs(std::span<const DirectoryEntry> entries);
 
 }  // namespace shardwright

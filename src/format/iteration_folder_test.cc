@@ -16,6 +16,20 @@ TEST(IterationFolder, HasOneOfThreeNames) {
   }
 }
 
+TEST(IterationFolder, AnEpochsStepCountsThroughAllEpochs) {
+  EXPECT_EQ(step_of_epoch("epoch_2_step_340"), 340);
+  for (const char* const name : {"epoch_2", "epoch_2_step_", "epoch_x_step_3", "step_3", "_step_3",
+                                 "epoch_1_step_2_step_3", "epoch_1_step_3.tmp"}) {
+    EXPECT_EQ(step_of_epoch(name), std::nullopt) << name;
+  }
+  const std::vector<DirectoryEntry> entries = {{"epoch_0_step_99", true, 0},
+                                               {"epoch_1_step_100", true, 0},
+                                               {"epoch_0_step_9", true, 0},
+                                               {"epoch_2_step_200", false, 1}};
+  ASSERT_NE(latest_step_of_epochs(entries), nullptr);
+  EXPECT_EQ(latest_step_of_epochs(entries)->name, "epoch_1_step_100");
+}
+
 TEST(TrackerWord, HasTheSpaceTakenOffThatPythonTakesOff) {
   EXPECT_EQ(tracker_word(" \t10\r\n"), "10");
   EXPECT_EQ(tracker_word("\x1c"

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "format/near_config.h"
 
+#include <algorithm>
 #include <array>
+#include <utility>
 
 #include "base/fail.h"
 #include "format/added_document.h"
@@ -15,7 +17,9 @@
 namespace shardwright {
 namespace {
 
-constexpr std::array<std::string_view, 3> kPlaces = {"", "huggingface", "hf_assets"};
+constexpr std::string_view kAutomodelPlace = ".hf_metadata";  // what NeMo Automodel copies
+constexpr std::array<std::string_view, 5> kPlaces = {"", "huggingface", "hf_assets",
+                                                     kAutomodelPlace, "consolidated"};
 constexpr std::string_view kConfigFile = "config.json";
 
 // Whether a folder above holds a config, which is taken then, and what describes the model beside
@@ -43,17 +47,43 @@ Result<bool> take_from(const std::string& folder, Checkpoint& checkpoint, Defect
   return false;
 }
 
+bool has_artifact(const Checkpoint& checkpoint, std::string_view name) {
+  return std::ranges::any_of(checkpoint.artifacts,
+                             [&](const auto& artifact) { return artifact.first == name; });
+}
+
+// What lies in the folder itself comes before what another one in it has.
+Status take_place(std::string_view place, Checkpoint& checkpoint, Defects& defects) {
+  auto own = std::move(checkpoint.artifacts);
+  checkpoint.artifacts.clear();
+  SW_TRY(read_hf_artifacts(checkpoint, defects, place));
+  auto found = std::exchange(checkpoint.artifacts, std::move(own));
+  for (auto& [name, object] : found) {
+    // Automodel's notes of its own about the shards.
+    const bool is_note = place == kAutomodelPlace && !describes_model(name);
+    if (is_note || has_artifact(checkpoint, name)) continue;
+    checkpoint.artifacts.emplace_back(std::move(name), std::move(object));
+  }
+  return {};
+}
+
 }  // namespace
 
-Status read_near_config(Checkpoint& checkpoint, Defects& defects) {
+Status read_config_within(Checkpoint& checkpoint, Defects& defects) {
   if (!checkpoint.hf_config.empty()) return {};
   for (const std::string_view place : kPlaces) {
     if (!checkpoint.directory->exists(path_in(place, kConfigFile))) continue;
     if (!place.empty()) {
       checkpoint.notes.push_back(translated("config.json is that of {}", place));
     }
-    return read_hf_artifacts(checkpoint, defects, place);
+    return take_place(place, checkpoint, defects);
   }
+  return {};
+}
+
+Status read_near_config(Checkpoint& checkpoint, Defects& defects) {
+  SW_TRY(read_config_within(checkpoint, defects));
+  if (!checkpoint.hf_config.empty()) return {};
   std::optional<std::string> above = folder_above(whole_path(checkpoint.location.path));
   for (int steps = 0; steps < 2 && above; ++steps) {
     if (SW_TRY(take_from(*above, checkpoint, defects))) return {};

@@ -10,6 +10,7 @@
 #include "format/hf/hf_reader.h"
 #include "format/hf/shard_grid.h"
 #include "format/hf/weight_names.h"
+#include "format/near_config.h"
 #include "format/sibling.h"
 #include "format/weight_files.h"
 #include "layout/texts.h"
@@ -74,6 +75,7 @@ class HfSource final : public SourceFormat {
         read_hf_catalog(*checkpoint.directory, std::move(choice), *checkpoint.files, defects));
     tell_files_beside(checkpoint);
     SW_TRY(read_hf_artifacts(checkpoint, defects));
+    SW_TRY(read_config_within(checkpoint, defects));
     return tell_folders_beside(checkpoint);
   }
 };
