@@ -268,7 +268,9 @@ Result<Diagnosis> diagnose_catalog(const Survey& survey, const std::string& path
   }
   diagnosis.next = next_command(diagnosis, *format, path, candidate, flag, request);
   if (checkpoint && !diagnosis.has_errors()) {
-    if (!note_on_states_alone(*checkpoint).empty()) {
+    if (const auto model = model_beside_states(*checkpoint)) {
+      diagnosis.next = "shardwright diagnose " + shell_quoted(*model);
+    } else if (holds_states_alone(checkpoint->catalog)) {
       diagnosis.next = "shardwright inspect " + shell_quoted(path) + flag_of(candidate);
     } else if (checkpoint->location.traits.is_hf_model &&
                !adapters_of_wrapped(checkpoint->catalog).empty()) {

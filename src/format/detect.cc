@@ -12,6 +12,7 @@
 #include "format/files_beside.h"
 #include "format/hf/weight_names.h"
 #include "format/iteration_folder.h"
+#include "format/states_apart.h"
 #include "format/weightless_iteration.h"
 
 namespace shardwright {
@@ -311,6 +312,7 @@ Result<Detection> detect(const Directory& directory, std::string_view format,
                          std::string_view lone_file) {
   Detector detector(directory, format, lone_file);
   Detection found = SW_TRY(detector.explore({}));
+  found.candidates = without_states_apart(directory, std::move(found.candidates));
   const bool is_nothing = found.candidates.empty() && found.siblings.empty() && !found.tracker;
   if (is_nothing && format.empty() && lone_file.empty()) found.below = detector.below(found.end);
   return found;

@@ -41,8 +41,9 @@ struct Detection {
 
 /// Finds the checkpoint that a path means: follows trackers, iterations and well-known folders down
 /// to it. With `format`, finds that one where there are others. Names, small files and listings
-/// only: no file of tensors is opened. `lone_file`: the name of the file that `directory` was made
-/// of. Errors: those of reading. That nothing is there, or too much, is none.
+/// only, and `.metadata` where several are found: no file of tensors is opened. `lone_file`: the
+/// name of the file that `directory` was made of. Errors: those of reading. That nothing is there,
+/// or too much, is none.
 [[nodiscard]] Result<Detection> detect(const Directory& directory, std::string_view format = {},
                                        std::string_view lone_file = {});
 

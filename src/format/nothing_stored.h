@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -17,6 +18,13 @@ namespace shardwright {
 /// Megatron loads nothing without its dict of plain values. Error: kStateUnreadable where nothing
 /// is there for it; what is there and can't be read is told when a checkpoint is opened.
 [[nodiscard]] Status check_common_state(const Checkpoint& checkpoint);
+
+/// Whether it has tensors, and all of them are optimizer states.
+[[nodiscard]] bool holds_states_alone(const Catalog& catalog);
+
+/// Of a checkpoint that holds optimizer states alone, as verl saves them with mbridge: the folder
+/// beside it that holds the model, a Hugging Face one; nothing for others and where there is none.
+[[nodiscard]] std::optional<std::string> model_beside_states(const Checkpoint& checkpoint);
 
 /// What is to be told of a checkpoint that holds optimizer states alone, as verl and accelerate
 /// save them beside the weights; empty for others.

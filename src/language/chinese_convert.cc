@@ -73,7 +73,12 @@ std::span<const Sentence> chinese_of_convert() {
       {"stopped before the checkpoint was published", "在检查点发布之前被中止"},
       {"all {} tensors are optimizer states, the weights are elsewhere{}",
        "全部 {} 个张量都是优化器状态，权重在别处{}"},
-      {"; {} may hold them", "；{} 可能含有它们"},
+      {"; give {}", "；请给出 {}"},
+      {"; {} describes the model and has none", "；{} 描述了模型，但没有权重"},
+      {"; {} has what was trained, adapters in verl's own files, which verl loads onto the model "
+       "that the run began with",
+       "；{} 中是训练得到的 adapter，为 verl 自己的文件，由 verl 加载到训练开始时的模型上"},
+      {"{} holds optimizer states alone, which are left", "{} 只有优化器状态，它们被留下"},
       {"no config.json is near, so the model is written without one, by the names that are "
        "stored; --hf-config gives the model's",
        "附近没有 config.json，因此写出的模型不带它，并沿用所存的名称；可用 --hf-config 给出"},
