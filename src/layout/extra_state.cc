@@ -64,7 +64,7 @@ bool is_linear_in_place(std::string_view tensor) {
 }
 
 bool has_extra_state(std::string_view module, ModuleSpec spec) {
-  if (is_in_foreign_tower(module)) return false;
+  if (is_in_foreign_module(module)) return false;
   // Megatron-Bridge leaves out those of adapters.
   if (module.find(".adapter.") != std::string_view::npos) return false;
   const std::string_view leaf = module.substr(module.rfind('.') + 1);
@@ -94,7 +94,7 @@ std::vector<std::string> extra_state_names(std::span<const TensorDesc> tensors, 
   std::vector<std::string> names;
   for (const TensorDesc& tensor : tensors) {
     const std::string_view module = module_of(tensor.name);
-    const bool is_in_place = is_linear_in_place(tensor.name) && !is_in_foreign_tower(module);
+    const bool is_in_place = is_linear_in_place(tensor.name) && !is_in_foreign_module(module);
     if (module.empty() || (!is_in_place && !has_extra_state(module, spec))) continue;
     const std::optional<LayerName> layer = split_layer_name(tensor.name);
     const bool stacked = layer && !layer->index && !tensor.shape.empty();

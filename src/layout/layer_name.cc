@@ -81,11 +81,16 @@ bool is_encoder_stack(std::string_view stack) {
   return unwrapped(of_model(stack)) == kEncoderLayers;
 }
 
-bool is_in_foreign_tower(std::string_view name) {
+bool is_in_foreign_module(std::string_view name) {
   constexpr std::array<std::string_view, 8> kTowers = {
       "visual.",          "vision_tower.", "embed_vision.",
       "audio_tower.",     "embed_audio.",  "vision_model.transformer.",
       "resampler_model.", "sound_model."};
+  // transformers' own, which slime trains in the place of an attention.
+  constexpr std::array<std::string_view, 2> kInAttention = {".self_attention.linear_attn",
+                                                            ".self_attention.input_layernorm"};
+  const auto is_there = [&](std::string_view module) { return name.contains(module); };
+  if (std::ranges::any_of(kInAttention, is_there)) return true;
   // Elsewhere an audio_model may be built of Megatron's own layers.
   const std::string_view inner = unwrapped(name);
   if (inner != name && inner.starts_with("audio_model.")) return true;

@@ -44,9 +44,9 @@ inline constexpr std::string_view kGlobalAttention = "self_attention_global";
 /// decoder's. Stages share out each of the two by itself.
 [[nodiscard]] bool is_encoder_stack(std::string_view stack);
 
-/// Whether a tensor belongs to a vision tower that Megatron takes from HF as it is: it keeps its
-/// names, is never stacked and every rank has the whole of it.
-[[nodiscard]] bool is_in_foreign_tower(std::string_view name);
+/// Whether a tensor belongs to a module that Megatron takes from HF as it is, such as a vision
+/// tower: it keeps its names, is never stacked and every rank has the whole of it.
+[[nodiscard]] bool is_in_foreign_module(std::string_view name);
 
 /// Whether that is what follows the layers on the last pipeline stage: their norm, an output layer,
 /// the heads of BERT, and those of reward, value and classification models.

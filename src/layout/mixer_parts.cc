@@ -35,6 +35,7 @@ bool is_of_mamba(std::string_view mixer) { return mixer.ends_with("mixer."); }
 // Mamba's in_proj is [z; x; B; C; dt] and its convolution [x; B; C], those of a gated delta net are
 // [query; key; value; z; beta; alpha] and [query; key; value].
 std::vector<MixerPart> mixer_parts(const TensorDesc& tensor, const TensorsByName& tensors) {
+  if (is_in_foreign_module(tensor.name)) return {};
   std::size_t at = tensor.name.rfind(".in_proj.weight");
   if (at == std::string::npos) at = tensor.name.rfind(".conv1d");
   if (at == std::string::npos || tensor.shape.empty()) return {};
@@ -72,7 +73,7 @@ std::pair<std::string_view, int> split_mixer_part(std::string_view name) {
   const std::size_t dot = name.rfind('.');
   const bool is_mixer = name.find(".in_proj.weight.") != std::string_view::npos ||
                         name.find(".conv1d.") != std::string_view::npos;
-  if (is_in_foreign_tower(name) || !is_mixer || dot == std::string_view::npos) return {name, -1};
+  if (is_in_foreign_module(name) || !is_mixer || dot == std::string_view::npos) return {name, -1};
   const auto part = std::ranges::find(kMixerParts, name.substr(dot));
   if (part == kMixerParts.end()) return {name, -1};
   return {name.substr(0, dot), static_cast<int>(part - kMixerParts.begin())};

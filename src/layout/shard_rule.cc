@@ -119,7 +119,7 @@ bool is_split_part(std::string_view name) {
 ShardRule shard_rule(std::string_view name, int axes, bool is_gated) {
   ShardRule rule;
   // The adapter of LLaVA-OneVision 1.5 and 2 is built of linears that are not parallel.
-  if (is_in_foreign_tower(name) || name.starts_with("adapter.")) return rule;
+  if (is_in_foreign_module(name) || name.starts_with("adapter.")) return rule;
   if (const auto saved = name_of_saved(name)) return shard_rule(*saved, axes, is_gated);
   if (const auto adapter = adapter_tensor(name)) {
     if (axes < 1) return rule;

@@ -29,12 +29,17 @@ TEST(WrappedName, ThinkersHaveTheirLayersOnStagesAndTheirTowersWhole) {
   EXPECT_TRUE(is_main_stack("thinker.language_model.decoder.layers"));
   EXPECT_TRUE(is_main_stack("optimizer.state.exp_avg.thinker.language_model.decoder.layers"));
   EXPECT_FALSE(is_main_stack("thinker.audio_model.layers"));
-  EXPECT_TRUE(is_in_foreign_tower("thinker.visual.blocks.0.attn.out_proj.weight"));
-  EXPECT_TRUE(is_in_foreign_tower("thinker.audio_model.layers.0.self_attn.out_proj.weight"));
-  EXPECT_FALSE(is_in_foreign_tower("thinker.language_model.decoder.layers.0.x"));
-  EXPECT_TRUE(is_in_foreign_tower("vision_model.transformer.resblocks.0.attn.out_proj.weight"));
-  EXPECT_TRUE(is_in_foreign_tower("sound_model.encoder.layers.0.self_attn.out_proj.weight"));
-  EXPECT_TRUE(is_in_foreign_tower("resampler_model.spatial_linear.fc1.weight"));
+  EXPECT_TRUE(is_in_foreign_module("thinker.visual.blocks.0.attn.out_proj.weight"));
+  EXPECT_TRUE(is_in_foreign_module("thinker.audio_model.layers.0.self_attn.out_proj.weight"));
+  EXPECT_TRUE(is_in_foreign_module("decoder.layers.0.self_attention.linear_attn.out_proj.weight"));
+  EXPECT_TRUE(is_in_foreign_module("decoder.layers.0.self_attention.input_layernorm.weight"));
+  EXPECT_TRUE(is_in_foreign_module("decoder.layers.0.self_attention.linear_attn"));
+  EXPECT_FALSE(is_in_foreign_module("decoder.layers.0.self_attention.out_proj.weight"));
+  EXPECT_FALSE(is_in_foreign_module("decoder.layers.0.input_layernorm.weight"));
+  EXPECT_FALSE(is_in_foreign_module("thinker.language_model.decoder.layers.0.x"));
+  EXPECT_TRUE(is_in_foreign_module("vision_model.transformer.resblocks.0.attn.out_proj.weight"));
+  EXPECT_TRUE(is_in_foreign_module("sound_model.encoder.layers.0.self_attn.out_proj.weight"));
+  EXPECT_TRUE(is_in_foreign_module("resampler_model.spatial_linear.fc1.weight"));
   EXPECT_EQ(tower_of("thinker.visual.blocks.0.norm1.weight"), "");
 }
 

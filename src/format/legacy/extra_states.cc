@@ -4,6 +4,7 @@
 #include <string_view>
 
 #include "layout/extra_state.h"
+#include "layout/layer_name.h"
 
 namespace shardwright {
 namespace {
@@ -42,7 +43,7 @@ void ExtraStates::append_before(const std::string& name, std::size_t i,
 
 void ExtraStates::append(const std::string& name, std::size_t i, LegacyStateDict& dict) const {
   const std::string module = module_of(name);
-  if (last_.at(module) != i) return;
+  if (last_.at(module) != i || is_in_foreign_module(module)) return;
   using Kind = LegacyEntry::Kind;
   // Linears that are Megatron's own whatever the others are: a head, and what RADIO begins with.
   const bool is_output = module == "output_layer" || module.ends_with(".output_layer");
