@@ -143,6 +143,11 @@ Result<RankOrder> ranks_of_rows(const Checkpoint& source, const Catalog& catalog
   return RankOrder{dense.value_or(1), experts.value_or(1)};
 }
 
+// ms-swift's adapters have names; the one that a preference is measured against is `ref_adapter`.
+bool is_of_other_adapter(std::string_view name) {
+  return name.contains(".lora_A.") || name.contains(".lora_B.");
+}
+
 // What a run trains beside its frozen weights, which may be in the checkpoint too. Returns the
 // adapters' ranks, where there are any.
 Result<std::optional<AdapterRanks>> take_adapters(const ConvertRequest& request, Catalog& catalog,
@@ -158,12 +163,22 @@ Result<std::optional<AdapterRanks>> take_adapters(const ConvertRequest& request,
         "convert that",
         request.input);
   }
-  const std::size_t left = std::erase_if(catalog.tensors, [](const StoredTensor& tensor) {
-    return !is_adapter_name(tensor.desc.name);
+  std::size_t others = 0;
+  std::string first;
+  const std::size_t left = std::erase_if(catalog.tensors, [&](const StoredTensor& tensor) {
+    if (is_adapter_name(tensor.desc.name)) return false;
+    if (is_of_other_adapter(tensor.desc.name) && others++ == 0) first = tensor.desc.name;
+    return true;
   });
-  if (left > 0) {
-    notes.push_back(
-        translated("{} tensors beside the adapters are left out: they are the base model's", left));
+  if (others > 0) {
+    notes.push_back(translated(
+        "{} tensors of adapters with other names are left out, {} the first: what is trained is "
+        "called default",
+        others, printable(first)));
+  }
+  if (left > others) {
+    notes.push_back(translated(
+        "{} tensors beside the adapters are left out: they are the base model's", left - others));
   }
   return ranks;
 }

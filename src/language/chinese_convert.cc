@@ -126,6 +126,9 @@ std::span<const Sentence> chinese_of_convert() {
        "convert them without, 'shardwright merge-adapter' them into the base and convert that",
        "{}: 发现 adapter，--quantise、--extend-vocab 和 --mtp from= 对其不起作用；请不带这些参数"
        "转换，用 'shardwright merge-adapter' 合并到基础模型后再转换"},
+      {"{} tensors of adapters with other names are left out, {} the first: what is trained is "
+       "called default",
+       "{} 个其他名称的 adapter 的张量被省略，第一个是 {}：训练的 adapter 名为 default"},
       {"{} tensors beside the adapters are left out: they are the base model's",
        "adapter 之外的 {} 个张量不写出：它们属于基础模型"},
       {"optimizer states are copied in the flat buffers that they lie in, which nothing in the new "

@@ -149,6 +149,20 @@ def test_adapters_of_megatron_runs_become_pefts(shardwright, tmp_path, run_base,
         assert torch.equal(whole, in_groups(*(merged[stem.format(part)] for part in "qkv")))
 
 
+def test_what_lies_beside_an_adapter_of_ms_swift_is_named(shardwright, tmp_path, run_base):
+    """A preference is measured against `ref_adapter`, which is no tensor of the base model."""
+    expected = random_adapters(True)
+    tensors = as_megatron(expected, True, SWIFT)
+    first = next(iter(tensors)).replace(".default.", ".ref_adapter.")
+    tensors |= {name.replace(".default.", ".ref_adapter."): 0 * t for name, t in tensors.items()}
+    tensors["decoder.final_layernorm.weight"] = torch.ones(HIDDEN)
+    run = save_run(tmp_path / "run", tensors, None, dict(lora_rank=9, lora_alpha=6))
+    told = shardwright("convert", run, tmp_path / "out", "--to", "hf", "--hf-config", run_base).stderr
+    assert f"8 tensors of adapters with other names are left out, {first} the first" in told
+    assert "1 tensors beside the adapters are left out: they are the base model's" in told
+    assert difference(load_file(tmp_path / "out" / "adapter_model.safetensors"), expected) == 0
+
+
 NEMO_YAML = """\
 _target_: nemo.collections.llm.gpt.model.llama.LlamaModel
 config: {{num_layers: 3, hidden_size: 72, normalization: RMSNorm, gated_linear_unit: true}}
