@@ -16,6 +16,7 @@
 #include "layout/piece_limit.h"
 #include "layout/state_name.h"
 #include "model/apply.h"
+#include "model/first_names.h"
 #include "plan/canonical.h"
 #include "plan/gate_rows.h"
 
@@ -33,6 +34,7 @@ class Making {
     } else {
       SW_TRY(take_megatron());
     }
+    name_for_family();
     name_for_spec(ModuleSpec::kTransformerEngine, model_.tensors);
     model_.states_left = std::move(source_.states_left);
     model_.settings_left = std::move(source_.settings_left);
@@ -118,11 +120,25 @@ class Making {
     if (!model_.vocabulary.usual) {
       model_.vocabulary.usual = true_vocabulary(source_.checkpoint.arguments);
     }
+    // A model that lacks a part of the family's has no one choice of its rules.
+    if (auto names = first_names(*facts->mapping, facts->sizes, descs)) first_ = *std::move(names);
     if (!source_.unfolds_convolutions) return {};
     // Of a model that lacks a part of the family's, what is there is as it is stored.
     const Status unfolded = unfold_convolutions(*facts, catalog());
     if (!unfolded) notes_.push_back(unfolded.error().message);
     return {};
+  }
+
+  // What modules of another spec are called depends on the family: a rule lists all names.
+  void name_for_family() {
+    for (DraftTensor& tensor : model_.tensors) {
+      const std::string& name = tensor.desc.name;
+      const std::optional<StateName> state = split_state_name(name);
+      const std::string_view own = state ? state->tensor : std::string_view(name);
+      const auto first = first_.find(own);
+      if (first == first_.end()) continue;
+      tensor.desc.name = name.substr(0, name.size() - own.size()) + first->second;
+    }
   }
 
   // States that have their tensor's shape are taken apart as it is; others (buckets, flattened
@@ -162,6 +178,7 @@ class Making {
   const FamilyChoice& choice_;
   Notes& notes_;
   CanonicalModel model_;
+  FirstNames first_;
 };
 
 }  // namespace
