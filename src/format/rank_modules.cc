@@ -16,6 +16,7 @@ LegacyModules rank_modules(std::span<const TensorDesc> model, const Arguments& a
     return desc.name.find(".linear_kv_down_proj.") != std::string::npos;
   });
   modules.plain_norms = is_local && !is_latent;
+  modules.scaled = ScaledLayers(model);
   // Runs tell their version by arguments that came with it.
   const auto is_since = [&](const char* argument) {
     return !is_of_training_run(arguments) || arguments.contains(argument);

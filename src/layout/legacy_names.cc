@@ -114,7 +114,7 @@ std::string legacy_from_canonical(std::string_view canonical, FirstLayers first,
   if (modules.mtp_model_layer) replace_first(name, kMtpLayer.canonical, kMtpLayer.legacy);
   for (const LegacySpelling& spelling : kKindsOfAttention)
     replace_first(name, spelling.canonical, spelling.legacy);
-  if (modules.plain_norms) {
+  if (modules.plain_norms && !modules.scaled.have(canonical)) {
     for (const LegacySpelling& spelling : kPlainNorms)
       replace_first(name, spelling.canonical, spelling.legacy);
   }

@@ -6,6 +6,7 @@
 #include <string>
 #include <string_view>
 
+#include "layout/plain_norms.h"
 #include "shardwright/versioned_names.h"
 
 namespace shardwright {
@@ -25,6 +26,8 @@ struct LegacyModules {
   bool plain_convolution = false;
   /// The down-projections of latent attention are one linear: see LatentFusion.
   bool fused_latent = false;
+  /// Those whose norms have one name, among the canonical tensors; `plain_norms` is about others.
+  ScaledLayers scaled = {};
 };
 
 /// The model's numbers of the layers that are 0 in a stage. A model with two stacks (T5) has one of

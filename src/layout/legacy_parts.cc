@@ -3,8 +3,6 @@
 
 #include <algorithm>
 #include <array>
-#include <unordered_map>
-#include <unordered_set>
 #include <utility>
 
 #include "base/fail.h"
@@ -12,6 +10,7 @@
 #include "layout/latent_fusion.h"
 #include "layout/layer_name.h"
 #include "layout/mixer_parts.h"
+#include "layout/plain_norms.h"
 #include "layout/shard_contents.h"
 #include "layout/shard_rule.h"
 
@@ -52,27 +51,6 @@ bool is_gated_first(const TensorDesc& tensor, const ByName& by_name) {
   const auto found = by_name.find(second);
   if (second.empty() || found == by_name.end() || tensor.shape.empty()) return false;
   return is_gated(tensor.shape[0], extent(found->second, found->second->shape.size() - 1));
-}
-
-// `decoder.layers.3` of a name in that layer.
-std::string_view layer_of(std::string_view name) {
-  constexpr std::string_view kLayers = ".layers.";
-  const std::size_t at = name.find(kLayers);
-  if (at == std::string_view::npos) return {};
-  return name.substr(0, name.find('.', at + kLayers.size()));
-}
-
-// Those whose norms are modules of their own in every spec: the layers of Gemma 4 and of InternViT,
-// which scale what they add.
-std::unordered_set<std::string_view> layers_with_own_norms(std::span<const TensorDesc> tensors) {
-  std::unordered_set<std::string_view> layers;
-  for (const TensorDesc& tensor : tensors) {
-    const std::string_view name = tensor.name;
-    for (const std::string_view scale : {".layer_scalar", ".ls1"}) {
-      if (ends_with(name, scale)) layers.insert(name.substr(0, name.size() - scale.size()));
-    }
-  }
-  return layers;
 }
 
 class Splitter {
@@ -282,8 +260,7 @@ class Splitter {
     const std::int64_t columns = extent(second, 0) / experts;
     const std::int64_t ways = stage_.config.expert_tensor;
     const std::int64_t rank = stage_.rank.expert_tensor;
-    const CanonicalName layer =
-        canonical_from_legacy(stem, stage_.first_layers, plain_norms_.has_any());
+    const CanonicalName layer = canonical_from_legacy(stem, stage_.first_layers, false);
     const std::string module = layer.name.substr(0, layer.name.size() - 6) + "experts.";
     const std::int64_t all = stage_.config.expert * experts;
     std::vector<LegacyPart> parts;
@@ -322,70 +299,6 @@ class Splitter {
 };
 
 }  // namespace
-
-LegacyModules legacy_modules(std::span<const TensorDesc> tensors) {
-  LegacyModules modules;
-  constexpr std::string_view kNorm = ".input_layernorm.weight";
-  constexpr std::string_view kLinear = ".self_attention.linear_qkv.weight";
-  std::unordered_set<std::string_view> normed;  // layers
-  std::unordered_set<std::string_view> plain;
-  const std::unordered_set<std::string_view> scaled = layers_with_own_norms(tensors);
-  VersionedNames versioned;
-  for (const TensorDesc& tensor : tensors) {
-    const std::string_view name = tensor.name;
-    if (ends_with(name, kNorm)) normed.insert(name.substr(0, name.size() - kNorm.size()));
-    if (ends_with(name, kLinear)) plain.insert(name.substr(0, name.size() - kLinear.size()));
-    if (name.find(".experts.local_experts.") != std::string_view::npos) {
-      modules.grouped_experts = false;
-    }
-    note_version(name, versioned);
-  }
-  modules.mtp_model_layer = versioned.has_mtp_model_layer.value_or(true);
-  // Layers of a stage may all have another mixer: then only a norm in front of a dense MLP tells,
-  // and only beside a mixer of Megatron-Core's, which fuses its own norm (in_proj). Other mixers
-  // come with layers whose norms have one name (Kimi's delta attention).
-  constexpr std::string_view kMlpNorm = ".pre_mlp_layernorm.weight";
-  constexpr std::string_view kMlp = ".mlp.linear_fc1.weight";
-  const bool is_latent = std::ranges::any_of(tensors, [](const TensorDesc& tensor) {
-    return tensor.name.find(".linear_kv_down_proj.") != std::string::npos;
-  });
-  if (!is_latent) {
-    constexpr std::string_view kMixer = ".in_proj.weight";
-    std::unordered_set<std::string_view> dense;
-    std::unordered_set<std::string_view> projected;
-    for (const TensorDesc& tensor : tensors) {
-      const std::string_view name = tensor.name;
-      if (ends_with(name, kMlp)) dense.insert(name.substr(0, name.size() - kMlp.size()));
-      if (!ends_with(name, kMixer)) continue;
-      const std::string_view module = name.substr(0, name.size() - kMixer.size());
-      projected.insert(module.substr(0, module.rfind('.')));
-    }
-    for (const TensorDesc& tensor : tensors) {
-      const std::string_view name = tensor.name;
-      if (!ends_with(name, kMlpNorm)) continue;
-      const std::string_view layer = name.substr(0, name.size() - kMlpNorm.size());
-      const bool is_own = normed.contains(layer) && !projected.contains(layer);
-      if (!dense.contains(layer) || is_own) continue;
-      normed.insert(layer);
-      plain.insert(layer);
-    }
-  }
-  // Latent attention has an unfused norm in either kind of module, and the same name in both forms;
-  // its layers may stand among others.
-  modules.plain_norms = std::ranges::any_of(normed, [&](std::string_view layer) {
-    return plain.contains(layer) && !scaled.contains(layer);
-  });
-  return modules;
-}
-
-PlainNorms::PlainNorms(std::span<const TensorDesc> tensors)
-    : has_any_(legacy_modules(tensors).plain_norms) {
-  for (const std::string_view layer : layers_with_own_norms(tensors)) own_norms_.emplace(layer);
-}
-
-bool PlainNorms::has(std::string_view name) const {
-  return has_any_ && !own_norms_.contains(std::string(layer_of(name)));
-}
 
 Result<std::vector<std::vector<LegacyPart>>> legacy_parts(std::span<const TensorDesc> tensors,
                                                           const LegacyStage& stage) {

@@ -5,7 +5,6 @@
 #include <span>
 #include <string>
 #include <string_view>
-#include <unordered_set>
 #include <vector>
 
 #include "layout/legacy_names.h"
@@ -58,22 +57,5 @@ struct LegacyPart {
 /// modules.
 [[nodiscard]] Result<std::vector<std::vector<LegacyPart>>> legacy_parts(
     std::span<const TensorDesc> tensors, const LegacyStage& stage);
-
-/// How the modules of a state dict are put together.
-[[nodiscard]] LegacyModules legacy_modules(std::span<const TensorDesc> tensors);
-
-/// Whether a state dict keeps norms apart that torch_dist names as if they were fused.
-class PlainNorms {
- public:
-  explicit PlainNorms(std::span<const TensorDesc> tensors);
-
-  [[nodiscard]] bool has_any() const { return has_any_; }
-  /// Of the layer of that name: some have norms of their own in every spec.
-  [[nodiscard]] bool has(std::string_view name) const;
-
- private:
-  bool has_any_;
-  std::unordered_set<std::string> own_norms_;  // layers
-};
 
 }  // namespace shardwright

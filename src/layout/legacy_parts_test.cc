@@ -509,43 +509,6 @@ TEST(LegacyAxes, FoldersTellExpertTensorSizeWhereArgumentsAreNone) {
   EXPECT_EQ(size_of(one), Told(1, false));
 }
 
-TEST(LegacyModules, OfAStageWithoutAttentionAreToldByItsMlps) {
-  const std::string layer = "decoder.layers.0.";
-  std::vector<TensorDesc> tensors = {
-      {layer + "self_attention.in_proj.layer_norm_weight", DType::kBF16, {4}},
-      {layer + "pre_mlp_layernorm.weight", DType::kBF16, {4}},
-      {layer + "mlp.linear_fc1.weight", DType::kBF16, {8, 4}},
-  };
-  EXPECT_TRUE(legacy_modules(tensors).plain_norms);
-  tensors[2].name = layer + "mlp.router.weight";
-  EXPECT_FALSE(legacy_modules(tensors).plain_norms) << "layers with experts show it in any spec";
-  tensors[2].name = layer + "mlp.linear_fc1.weight";
-  tensors.push_back({layer + "self_attention.linear_kv_down_proj.weight", DType::kBF16, {4, 4}});
-  EXPECT_FALSE(legacy_modules(tensors).plain_norms) << "latent attention's have one name";
-  tensors.pop_back();
-  tensors[0].name = layer + "input_layernorm.weight";
-  EXPECT_FALSE(legacy_modules(tensors).plain_norms) << "delta attention's have one name";
-  tensors.push_back({layer + "self_attention.in_proj.weight", DType::kBF16, {4, 4}});
-  EXPECT_TRUE(legacy_modules(tensors).plain_norms);
-}
-
-// InternViT's norms are modules of their own in every spec; a language model's beside it is not.
-TEST(LegacyModules, OfATowerWithScaledLayersKeepTheirNorms) {
-  const std::string tower = "vision_model.decoder.layers.0.";
-  const std::string language = "decoder.layers.0.";
-  std::vector<TensorDesc> tensors = {tensor(tower + "ls1", {4}),
-                                     tensor(tower + "input_layernorm.weight", {4}),
-                                     tensor(tower + "self_attention.linear_qkv.weight", {12, 4})};
-  EXPECT_FALSE(legacy_modules(tensors).plain_norms);
-  tensors.push_back(tensor(language + "input_layernorm.weight", {4}));
-  tensors.push_back(tensor(language + "self_attention.linear_qkv.weight", {12, 4}));
-  EXPECT_TRUE(legacy_modules(tensors).plain_norms);
-  const LegacyStage stage{{1, 1, 1, 1, 1}, {}, {0}, 0, false};
-  const auto parts = legacy_parts(tensors, stage).value();
-  EXPECT_EQ(parts[1][0].canonical.name, tower + "input_layernorm.weight");
-  EXPECT_EQ(parts[3][0].canonical.name, language + "self_attention.linear_qkv.layer_norm_weight");
-}
-
 TEST(LegacyAxes, AreNotGuessedWhereNothingTells) {
   const LegacyAxesEvidence open = two_numbers({"adapter.weight"}, {"adapter.weight"});
   const auto axes = settle_legacy_axes(open);

@@ -3,12 +3,12 @@
 
 #include <algorithm>
 #include <array>
-#include <iterator>
 #include <set>
 #include <string>
 #include <string_view>
 
 #include "base/text.h"
+#include "layout/plain_norms.h"
 
 namespace shardwright {
 namespace {
@@ -55,14 +55,6 @@ Layers layers_with(std::string_view part, std::span<const TensorDesc> tensors) {
   return layers;
 }
 
-// Layers that scale what they add (InternViT's) or give (Gemma 4's) show their norms in any spec.
-bool has_own_norms(std::string_view name, const Layers& scaled) {
-  const auto before = scaled.upper_bound(name);
-  if (before == scaled.begin()) return false;
-  const std::string& layer = *std::prev(before);
-  return name.starts_with(layer) && name.substr(layer.size()).starts_with('.');
-}
-
 }  // namespace
 
 std::vector<TensorDesc> names_in_spec(std::span<const TensorDesc> tensors, ModuleSpec spec) {
@@ -71,10 +63,9 @@ std::vector<TensorDesc> names_in_spec(std::span<const TensorDesc> tensors, Modul
   const std::span<const SpecSpelling> spellings = spellings_of(tensors);
   const bool is_latent = spellings.data() != kPlain.data();
   const Layers with_experts = layers_with(".mlp.router.", tensors);
-  Layers scaled = layers_with(".ls1", tensors);
-  scaled.merge(layers_with(".layer_scalar", tensors));
+  const ScaledLayers scaled(tensors);
   for (TensorDesc& tensor : named) {
-    if (has_own_norms(tensor.name, scaled)) continue;
+    if (scaled.have(tensor.name)) continue;
     for (const SpecSpelling& spelling : spellings) {
       if (spec == ModuleSpec::kLocal) {
         replace_first(tensor.name, spelling.transformer_engine, spelling.local);

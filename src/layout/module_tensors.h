@@ -8,8 +8,8 @@
 #include <string_view>
 #include <vector>
 
-#include "layout/legacy_parts.h"
 #include "layout/mixer_parts.h"
+#include "layout/plain_norms.h"
 #include "shardwright/error.h"
 #include "shardwright/tensor.h"
 

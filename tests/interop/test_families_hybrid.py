@@ -14,6 +14,7 @@ import transformers
 from safetensors.torch import load_file, save_file
 
 import checkpoints
+import family_rounds
 import hf_models
 import hf_sizes
 
@@ -240,6 +241,7 @@ def test_there_and_back(shardwright, tmp_path, name):
         shardwright("convert", out, tmp_path / f"back{i}", "--to", "hf")
         checkpoints.assert_same(checkpoints.load_hf(tmp_path / f"back{i}"), source)
     checkpoints.assert_same(made[1], made[0])  # layouts differ in chunks, not in tensors
+    family_rounds.of_local_modules(shardwright, tmp_path / "hf", tmp_path)
 
 
 def as_transformers_5_names(tensors):

@@ -71,6 +71,7 @@ def test_modules_are_the_published_model(shardwright, tmp_path, name):
         out = tmp_path / f"{form}_out"
         shardwright("convert", tmp_path / form, out, "--to", "torch_dist", *layout)
         made[form] = checkpoints.load_dcp(out)
+    family_rounds.of_local_modules(shardwright, tmp_path / "modules", tmp_path)
     source = checkpoints.load_hf(tmp_path / "modules")
     published = checkpoints.load_hf(tmp_path / "published")
     assert len(source.keys() - published.keys()) >= 6

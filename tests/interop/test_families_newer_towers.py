@@ -104,6 +104,7 @@ def test_there_and_back(shardwright, tmp_path, models, name, form):
     shardwright("convert", hf, tmp_path / "out", "--to", "torch_dist", *layout)
     shardwright("convert", tmp_path / "out", tmp_path / "back", "--to", "hf")
     checkpoints.assert_same(checkpoints.load_hf(tmp_path / "back"), source)
+    family_rounds.of_local_modules(shardwright, hf, tmp_path)
 
 
 @pytest.mark.parametrize("name", CASES)

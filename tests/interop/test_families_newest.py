@@ -362,6 +362,7 @@ def test_there_and_back(shardwright, tmp_path, models, name):
         shardwright("convert", out, tmp_path / f"back{number}", "--to", "hf")
         checkpoints.assert_same(checkpoints.load_hf(tmp_path / f"back{number}"), source)
     checkpoints.assert_same(made[1], made[0])
+    family_rounds.of_local_modules(shardwright, hf, tmp_path)
 
 
 def as_written_anew(name, source):

@@ -387,6 +387,7 @@ def test_there_and_back(shardwright, tmp_path, models, name):
     shardwright("convert", hf, tmp_path / "out", *flags, *pad)
     shardwright("convert", tmp_path / "out", tmp_path / "back", "--to", "hf")
     checkpoints.assert_same(checkpoints.load_hf(tmp_path / "back"), source)
+    family_rounds.of_local_modules(shardwright, hf, tmp_path, "--mtp", "keep")
 
 
 @pytest.mark.parametrize("name", [*CASES, *WRITTEN])

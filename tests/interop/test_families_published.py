@@ -417,6 +417,7 @@ def test_there_and_back(shardwright, tmp_path, model):
     shardwright("convert", tmp_path / "out", tmp_path / "back", "--to", "hf")
     checkpoints.assert_same(checkpoints.load_hf(tmp_path / "back"), model.tensors)
     one = checkpoints.load_dcp(tmp_path / "out")
+    family_rounds.of_local_modules(shardwright, tmp_path / "hf", tmp_path)
     shardwright("convert", tmp_path / "out", tmp_path / "legacy", "--to", "legacy", "--tp", 2)
     bare = ("--hf-config", tmp_path / "hf")
     family_rounds.as_it_was(shardwright, tmp_path / "legacy", model.tensors)

@@ -312,6 +312,7 @@ def test_there_and_back(shardwright, tmp_path, model, imported):
     assert json.loads((tmp_path / "back/config.json").read_text()) == CONFIG
     shardwright("verify", imported)
     shardwright("diff", imported, model[0])
+    family_rounds.of_local_modules(shardwright, model[0], tmp_path)
 
 
 def test_through_legacy_with_a_config_alone(shardwright, tmp_path, model):

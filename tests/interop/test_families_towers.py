@@ -350,6 +350,7 @@ def test_there_and_back(shardwright, tmp_path, model):
     shardwright("convert", tmp_path / "hf", tmp_path / "out", *flags, *pad)
     shardwright("convert", tmp_path / "out", tmp_path / "back", "--to", "hf")
     checkpoints.assert_same(checkpoints.load_hf(tmp_path / "back"), source)
+    family_rounds.of_local_modules(shardwright, tmp_path / "hf", tmp_path)
 
 
 def test_through_legacy_with_a_config_alone(shardwright, tmp_path, model):

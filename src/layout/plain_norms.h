@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <functional>
+#include <set>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "shardwright/tensor.h"
+
+namespace shardwright {
+
+/// The layers that scale what they add (InternViT's) or give (Gemma 4's): what their norms are
+/// called does not depend on the spec of their modules.
+class ScaledLayers {
+ public:
+  ScaledLayers() = default;
+  explicit ScaledLayers(std::span<const TensorDesc> tensors);
+
+  /// Whether that is one, or a tensor of one.
+  [[nodiscard]] bool have(std::string_view name) const;
+
+ private:
+  std::set<std::string, std::less<>> layers_;
+};
+
+/// The norms of a state dict that Megatron-Core's own modules keep apart and that torch_dist names
+/// as if they were fused into the linear behind them.
+class PlainNorms {
+ public:
+  explicit PlainNorms(std::span<const TensorDesc> tensors);
+
+  [[nodiscard]] bool has_any() const { return has_any_; }
+  /// Whether a norm of that name is one: layers may stand among others whose norms have one name.
+  [[nodiscard]] bool has(std::string_view name) const;
+
+ private:
+  ScaledLayers scaled_;
+  std::set<std::string, std::less<>> before_attention_;  // layers whose first norm is one
+  bool has_any_ = false;
+};
+
+}  // namespace shardwright
