@@ -30,13 +30,18 @@ bool is_of_a_tower(std::string_view name) {
          name.find("embed_audio.") != std::string_view::npos;
 }
 
+// Its rows count places, its columns are whatever is added there.
+bool is_of_positions(std::string_view name) {
+  return name.find("position") != std::string_view::npos;
+}
+
 // The layers of a model that are numbered beside its embedding.
 class NumberedLayers {
  public:
   explicit NumberedLayers(std::span<const TensorDesc> hf) {
     for (const TensorDesc& tensor : hf) {
       if (tensor.name.starts_with("talker.")) continue;  // what speaks beside a thinker
-      if (is_of_a_tower(tensor.name)) continue;
+      if (is_of_a_tower(tensor.name) || is_of_positions(tensor.name)) continue;
       for (const std::string_view name : kEmbeddings) {
         if (!tensor.name.ends_with(name) || tensor.shape.size() != 2) continue;
         const std::size_t at = tensor.name.size() - name.size();

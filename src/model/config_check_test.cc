@@ -212,5 +212,18 @@ TEST(ConfigCheck, OfADtypeThatNoTensorHas) {
   EXPECT_EQ(contradicted_dtype(bf16, tensors), "");
 }
 
+// The tower of Llama 3.2 Vision adds a table for each number of tiles, its places in a row.
+TEST(ConfigCheck, TablesOfPositionsAreNoneOfTokens) {
+  HfConfig config;
+  config.values["hidden_size"] = std::int64_t{48};
+  config.values["vocab_size"] = std::int64_t{128};
+  const auto contradicted_by = [&](const char* name) {
+    return keys_of(
+        contradicted_config(config, std::vector<TensorDesc>{{name, DType::kBF16, {3, 96}}}));
+  };
+  EXPECT_THAT(contradicted_by("pre_tile_positional_embedding.embedding.weight"), IsEmpty());
+  EXPECT_THAT(contradicted_by("model.embedding.weight"), Contains("hidden_size"));
+}
+
 }  // namespace
 }  // namespace shardwright
