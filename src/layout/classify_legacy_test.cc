@@ -414,6 +414,27 @@ TEST(ClassifyLegacy, OneEndThatIsNotEverywhereIsAStage) {
   EXPECT_EQ(diagnosis.confidence, Confidence::kLikely);
 }
 
+// Llama 3.2 Vision's embedding has rows of its own behind those of its head. A head for rewards
+// tells nothing.
+TEST(ClassifyLegacy, CountsTheVocabularyByAHeadOfTokens) {
+  const auto finding_of = [](std::int64_t head_rows, std::int64_t tokens) {
+    const LegacyEvidence evidence = sampled(of(kDense), [&](RankSample& sample) {
+      sample.run.vocabulary = tokens;
+      sample.run.vocabulary_divisor = 4;
+      const bool is_last = sample.models[0].back().name == "decoder.final_layernorm.weight";
+      if (is_last) sample.models[0].push_back({"output_layer.weight", {head_rows, 16}});
+    });
+    for (const Finding& finding : classify_legacy(evidence).diagnosis.findings) {
+      if (finding.code == "L17") return finding.message.english;
+    }
+    return std::string();
+  };
+  EXPECT_EQ(finding_of(60, 118), "");
+  EXPECT_THAT(finding_of(60, 111), HasSubstr("120 on disk vs 112 required"));
+  EXPECT_THAT(finding_of(64, 118), HasSubstr("128 on disk vs 120 required"));
+  EXPECT_THAT(finding_of(1, 118), HasSubstr("128 on disk vs 120 required"));
+}
+
 // The router says how many expert ranks there were, so that the last one can be missed.
 TEST(ClassifyLegacy, MissesTheLastExpertRankWithoutArguments) {
   SimulatedRun run{2, 1, 1, 4, 2, true};

@@ -95,6 +95,28 @@ Phrase policy_phrase(PaddingPolicy policy) {
   return phrase("padding.unread");
 }
 
+struct VocabularyOnDisk {
+  std::int64_t rows = 0;
+  /// The embedding has more: Llama 3.2 Vision's has rows of its own behind those of its head.
+  bool is_of_head = false;
+};
+
+std::optional<VocabularyOnDisk> vocabulary_on_disk(const LegacyReading& reading,
+                                                   std::int64_t tokens) {
+  std::optional<std::int64_t> table;
+  std::optional<std::int64_t> head;
+  for (const PlacedSample& placed : reading.samples) {
+    if (!table) table = placed.contents.vocabulary_rows;
+    if (!head) head = placed.contents.head_rows;
+  }
+  if (!table) return std::nullopt;
+  const std::int64_t ranks = *reading.sizes.tensor;
+  // A head for rewards or classes has fewer rows than there are tokens.
+  const bool is_of_tokens = head && *head * ranks >= tokens && *head < *table;
+  if (is_of_tokens) return VocabularyOnDisk{*head * ranks, true};
+  return VocabularyOnDisk{*table * ranks, false};
+}
+
 void add_vocabulary(const LegacyEvidence& evidence, const LegacyReading& reading,
                     Diagnosis& diagnosis) {
   const RecordedRun& run = reading.run;
@@ -105,20 +127,17 @@ void add_vocabulary(const LegacyEvidence& evidence, const LegacyReading& reading
       *run.vocabulary_divisor > kMost / tp) {
     return;
   }
-  for (const PlacedSample& placed : reading.samples) {
-    if (!placed.contents.vocabulary_rows) continue;
-    const std::int64_t disk = *placed.contents.vocabulary_rows * *reading.sizes.tensor;
-    const std::int64_t required = padded_vocabulary(*run.vocabulary, *run.vocabulary_divisor, tp);
-    if (disk != required) {
-      add_finding(diagnosis, "L17",
-                  {{"disk", disk},
-                   {"required", required},
-                   {"tp", tp},
-                   {"vocab", *run.vocabulary},
-                   {"policy", policy_phrase(evidence.padding)}});
-    }
-    return;
-  }
+  const auto disk = vocabulary_on_disk(reading, *run.vocabulary);
+  const std::int64_t required = padded_vocabulary(*run.vocabulary, *run.vocabulary_divisor, tp);
+  if (!disk || disk->rows == required) return;
+  // It is the embedding's padding that was read.
+  const PaddingPolicy policy = disk->is_of_head ? PaddingPolicy::kUnread : evidence.padding;
+  add_finding(diagnosis, "L17",
+              {{"disk", disk->rows},
+               {"required", required},
+               {"tp", tp},
+               {"vocab", *run.vocabulary},
+               {"policy", policy_phrase(policy)}});
 }
 
 void add_experts(const LegacyReading& reading, Diagnosis& diagnosis) {

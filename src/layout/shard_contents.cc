@@ -59,6 +59,9 @@ void add_tensor(const SampledTensor& tensor, std::set<std::int64_t>& layers, Sha
     to.has_embedding = true;
     if (!tensor.shape.empty()) to.vocabulary_rows = tensor.shape[0];
   }
+  if (name.ends_with("output_layer.weight") && tensor.shape.size() == 2) {
+    to.head_rows = tensor.shape[0];
+  }
   const auto layer = split_layer_name(name);
   if (layer && layer->index && layer->stack.ends_with("decoder.layers")) {
     layers.insert(*layer->index);

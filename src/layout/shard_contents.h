@@ -15,11 +15,12 @@ struct ShardContents {
   bool has_embedding = false;   ///< of the language model
   bool has_final_norm = false;  ///< likewise
   bool has_experts = false;
-  std::int64_t layers = 0;                    ///< decoder layers, all virtual stages together
-  std::optional<std::int64_t> router_rows;    ///< experts of the whole model
-  std::optional<std::int64_t> local_experts;  ///< where names or shapes tell them apart
-  std::optional<std::int64_t> vocabulary_rows;
-  std::string hyper_connection_head;  ///< a name with `hc_head`, if there is one
+  std::int64_t layers = 0;                      ///< decoder layers, all virtual stages together
+  std::optional<std::int64_t> router_rows;      ///< experts of the whole model
+  std::optional<std::int64_t> local_experts;    ///< where names or shapes tell them apart
+  std::optional<std::int64_t> vocabulary_rows;  ///< of the embedding
+  std::optional<std::int64_t> head_rows;        ///< of the output layer
+  std::string hyper_connection_head;            ///< a name with `hc_head`, if there is one
 };
 
 [[nodiscard]] ShardContents contents_of(const RankSample& sample);
