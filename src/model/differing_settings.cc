@@ -63,6 +63,28 @@ SettingNames settings_said(const Mapping& mapping, const Arguments& run) {
   return said;
 }
 
+// The arguments of sizes that the tensors show, whatever either side says (LFM2's widths), and of
+// those that a side may leave to them.
+struct SizesOfTensors {
+  SettingNames shown;
+  SettingNames left;
+};
+
+SizesOfTensors sizes_of_tensors(const Mapping& mapping) {
+  SizesOfTensors sizes;
+  for (const SizeRule& rule : mapping.sizes) {
+    if (!rule.shown_by.empty()) add_names(rule.args, sizes.shown);
+    if (rule.optional) add_names(rule.args, sizes.left);
+  }
+  for (const IndexRule& index : mapping.indices) {
+    const auto size = std::ranges::find(mapping.sizes, index.size, &SizeRule::name);
+    if (index.observed && size != mapping.sizes.end()) add_names(size->args, sizes.left);
+  }
+  return sizes;
+}
+
+bool says_none(const ArgValue& value) { return std::holds_alternative<std::monostate>(value); }
+
 // Whether None says something, rather than that the run does not say it.
 bool may_be_none(const ConfigRule& rule) {
   const bool is_kept = rule.inert && rule.kind == ConfigRule::Kind::kPair && !rule.fallback;
@@ -101,6 +123,15 @@ Result<Arguments> arguments_of(const Mapping& mapping, const HfConfig& config) {
   return Arguments(made.values.begin(), made.values.end());
 }
 
+void leave_to_tensors(const Mapping& mapping, ModelSettings& settings) {
+  const SizesOfTensors sizes = sizes_of_tensors(mapping);
+  std::erase_if(settings.said, [&](const std::string& name) {
+    const auto value = settings.values.find(name);
+    const bool is_open = value == settings.values.end() || says_none(value->second);
+    return sizes.shown.contains(name) || (is_open && sizes.left.contains(name));
+  });
+}
+
 // None where the family makes no such argument of that side's config.json.
 ArgValue value_in(const Arguments& arguments, const std::string& name) {
   const auto found = arguments.find(name);
@@ -130,13 +161,14 @@ Result<std::vector<DifferingSetting>> differing_settings(const Mapping& mapping,
   const Arguments of_run = SW_TRY(arguments_of(mapping, config_of_run));
   const Arguments of_config = SW_TRY(arguments_of(mapping, config));
   const SettingNames heads = names_of_heads(mapping);
+  const SizesOfTensors sizes = sizes_of_tensors(mapping);
   std::vector<DifferingSetting> differing;
   for (const std::string& name : settings_said(mapping, run)) {
     if (is_of_training(name) || name == kPredictionLayers) continue;
-    if (is_of_replaced_head(config, name)) continue;
+    if (is_of_replaced_head(config, name) || sizes.shown.contains(name)) continue;
     ArgValue theirs = value_in(of_run, name);
     ArgValue ours = value_in(of_config, name);
-    if (same_value(theirs, ours)) continue;
+    if (same_value(theirs, ours) || (says_none(ours) && sizes.left.contains(name))) continue;
     differing.push_back({name, std::move(theirs), std::move(ours), heads.contains(name)});
   }
   for (const std::string& name : settings_none(mapping, run)) {
@@ -150,13 +182,16 @@ Result<std::vector<DifferingSetting>> differing_settings(const Mapping& mapping,
 Result<ModelSettings> settings_of_config(const Mapping& mapping, const HfConfig& config) {
   ModelSettings settings{SW_TRY(arguments_of(mapping, config)), {}};
   for (const auto& [name, value] : settings.values) settings.said.insert(name);
+  leave_to_tensors(mapping, settings);
   return settings;
 }
 
 Result<ModelSettings> settings_of_run(const Mapping& mapping, const Arguments& run) {
   const ConfigFromArgs made = SW_TRY(config_from_args(mapping, run));
   const HfConfig config = SW_TRY(read_hf_config(made.json));
-  return ModelSettings{SW_TRY(arguments_of(mapping, config)), settings_said(mapping, run)};
+  ModelSettings settings{SW_TRY(arguments_of(mapping, config)), settings_said(mapping, run)};
+  leave_to_tensors(mapping, settings);
+  return settings;
 }
 
 std::vector<DifferingSetting> differing_models(const ModelSettings& one,

@@ -88,5 +88,46 @@ TEST_F(DifferingSettings, NameARopeScalingThatOnlyTheRunHas) {
   EXPECT_THAT(names(), testing::Contains("use_rope_scaling"));
 }
 
+// LFM2's config.json gives a width that the model rounds; LLaVA's own says no number of the tower's
+// layers.
+TEST(DifferingSizes, AreNoneWhereTheTensorsTell) {
+  const auto names_of = [](const char* family, const char* json, const Arguments& told) {
+    const Mapping& mapping = shipped(family);
+    const HfConfig config = read_hf_config(json).value();
+    const ArgsFromConfig made = args_from_hf_config(mapping, config).value();
+    Arguments run(made.values.begin(), made.values.end());
+    for (const auto& [name, value] : told) run.insert_or_assign(name, value);
+    std::vector<std::string> names;
+    const auto found = differing_settings(mapping, config, run).value();
+    for (const DifferingSetting& each : found) {
+      names.push_back(each.argument);
+    }
+    const ModelSettings ours = settings_of_config(mapping, config).value();
+    const ModelSettings theirs = settings_of_run(mapping, run).value();
+    for (const DifferingSetting& each : differing_models(ours, theirs)) {
+      names.push_back(each.argument);
+    }
+    return names;
+  };
+  constexpr const char* kLfm2 = R"({
+    "architectures": ["Lfm2ForCausalLM"], "model_type": "lfm2", "hidden_size": 64,
+    "intermediate_size": 96, "num_hidden_layers": 2, "num_attention_heads": 4, "vocab_size": 128,
+    "layer_types": ["conv", "full_attention"]})";
+  EXPECT_THAT(names_of("lfm2", kLfm2, {{"ffn_hidden_size", std::int64_t{64}}}), IsEmpty());
+  EXPECT_THAT(names_of("lfm2", kLfm2, {{"conv_L_cache", std::int64_t{5}}}),
+              testing::Contains("conv_L_cache"));
+  const std::string llava = R"({
+    "architectures": ["LlavaLlamaForCausalLM"], "model_type": "llava_llama", "hidden_size": 64,
+    "intermediate_size": 96, "num_hidden_layers": 2, "num_attention_heads": 4, "vocab_size": 128,
+    "mm_hidden_size": 32, "mm_vision_tower": "openai/clip-vit-large-patch14-336",
+    "mm_projector_type": "mlp2x_gelu"})";
+  const Arguments three = {{"vision_num_layers", std::int64_t{3}}};
+  EXPECT_THAT(names_of("llava_llama", llava.c_str(), three), IsEmpty());
+  const std::string saying =
+      llava.substr(0, llava.size() - 1) + R"(, "vision_config": {"num_hidden_layers": 2}})";
+  EXPECT_THAT(names_of("llava_llama", saying.c_str(), three),
+              testing::Contains("vision_num_layers"));
+}
+
 }  // namespace
 }  // namespace shardwright
