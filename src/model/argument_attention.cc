@@ -15,6 +15,8 @@ const TensorDesc* matrix(const Layer& layer, std::string_view name) {
   return found == layer.end() || found->second->shape.size() != 2 ? nullptr : found->second;
 }
 
+constexpr std::string_view kHeadsOfLayers = "num_attention_heads_per_layer";
+
 std::int64_t rows_of(const TensorDesc* tensor) { return tensor->shape[0]; }
 std::int64_t columns_of(const TensorDesc* tensor) { return tensor->shape[1]; }
 
@@ -31,15 +33,22 @@ class GroupedAttention {
     if (is_grouped_ == false || is_told_none) groups_ = heads_;
     is_gated_ = stated.flag("attention_output_gate");
     sliding_heads_ = stated.number({"sliding_attention_setting.num_attention_heads"});
+    if (const ArgValue* const each = stated.find(kHeadsOfLayers)) {
+      heads_of_layers_ = std::get_if<std::vector<std::int64_t>>(each);
+    }
   }
 
-  void check(const Layer& layer) {
+  void check(std::int64_t number, const Layer& layer) {
     const TensorDesc* const projection = matrix(layer, "self_attention.linear_proj.weight");
     const TensorDesc* const fused = matrix(layer, "self_attention.linear_qkv.weight");
     if (projection == nullptr || fused == nullptr || !heads_ || !channels_) return;
     // Step 3.5 has layers with heads of their own.
     if (sliding_heads_ && *sliding_heads_ * *channels_ == columns_of(projection)) return;
     check_channels(layer, columns_of(projection));
+    if (heads_of_layers_ != nullptr) {
+      check_own_heads(number, *projection);
+      return;
+    }
     stated_.hold("num_attention_heads");
     stated_.hold("kv_channels");
     if (*heads_ * *channels_ != columns_of(projection)) {
@@ -56,6 +65,20 @@ class GroupedAttention {
     if (norm == layer.end() || norm->second->shape.size() != 1) return;
     const std::int64_t channels = norm->second->shape[0];
     if (channels != all) stated_.expect("kv_channels", channels_, channels, *norm->second);
+  }
+
+  // Laguna's list has those of each layer.
+  void check_own_heads(std::int64_t number, const TensorDesc& projection) {
+    stated_.hold(kHeadsOfLayers);
+    const auto at = static_cast<std::size_t>(number);
+    const Number own = at < heads_of_layers_->size() ? Number((*heads_of_layers_)[at]) : Number();
+    if (own && *own > 0 && columns_of(&projection) % *own == 0 &&
+        columns_of(&projection) / *own == *channels_) {
+      return;
+    }
+    stated_.contradict(kHeadsOfLayers,
+                       translated("{} has {} columns, for {} heads", shown_by(projection),
+                                  columns_of(&projection), own.value_or(0)));
   }
 
   void tell_heads(const TensorDesc& projection) {
@@ -101,6 +124,7 @@ class GroupedAttention {
   Number channels_;
   Number groups_;
   Number sliding_heads_;
+  const std::vector<std::int64_t>* heads_of_layers_ = nullptr;
   std::optional<bool> is_grouped_;
   std::optional<bool> is_gated_;
 };
@@ -291,7 +315,8 @@ void check_attention(const LanguageTensors& model, StatedArguments& stated) {
   const Number groups = stated.number({"num_query_groups"});
   const bool is_grouped = stated.flag("group_query_attention").value_or(groups.has_value());
   const TensorDesc* const fused = model.in_some_layer({"self_attention.linear_qkv.weight"});
-  if (fused != nullptr && is_grouped && heads && groups &&
+  const bool is_told_by_layer = stated.find(kHeadsOfLayers) != nullptr;
+  if (fused != nullptr && is_grouped && heads && groups && !is_told_by_layer &&
       (*groups == 0 || *heads % *groups != 0)) {
     stated.contradict("num_query_groups",
                       translated("it must divide num_attention_heads, {}", *heads));
@@ -303,7 +328,7 @@ void check_attention(const LanguageTensors& model, StatedArguments& stated) {
     if (windowed.is_told()) {
       windowed.check(layer);
     } else {
-      grouped.check(layer);
+      grouped.check(number, layer);
     }
     latent.check(layer);
   }

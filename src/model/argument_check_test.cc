@@ -446,5 +446,17 @@ TEST(ArgumentCheck, SaysWhatTheTensorsShow) {
             "decoder.layers.0.self_attention.linear_qkv.weight (16, 8) shows 2");
 }
 
+TEST(ArgumentCheck, HoldsTheHeadsOfEachLayer) {
+  const SavedRun run = dense_run();
+  Arguments args = run.args;
+  const std::int64_t heads = std::get<std::int64_t>(args.at("num_attention_heads"));
+  args["num_attention_heads"] = whole(7);
+  args["num_attention_heads_per_layer"] = std::vector<std::int64_t>(2, heads);
+  EXPECT_THAT(messages_of(contradicted_arguments(args, run.tensors)), IsEmpty());
+  args["num_attention_heads_per_layer"] = std::vector<std::int64_t>{heads, heads + 1};
+  EXPECT_THAT(names_of_arguments(contradicted_arguments(args, run.tensors)),
+              ElementsAre("num_attention_heads_per_layer"));
+}
+
 }  // namespace
 }  // namespace shardwright

@@ -215,11 +215,29 @@ bool is_marked(const SizeRule& rule, const std::vector<std::int64_t>& list, std:
   return at < list.size() && list[at] > *rule.each_over;
 }
 
-// A number for each layer, under the name that conditions there ask for.
+// A list that says a number of every layer; else all have the fallback's.
+Status add_entries(const SizeRule& rule, const ArgValue* told, std::int64_t layers,
+                   ModelSizes& sizes) {
+  const auto* list = told == nullptr ? nullptr : std::get_if<std::vector<std::int64_t>>(told);
+  if (list == nullptr && rule.fallbacks.empty()) return {};
+  if (list != nullptr && std::ssize(*list) != layers) {
+    return fail(Code::kConfigMissing, "{}: found {} entries, expected one for each of {} layers",
+                rule.hf.empty() ? rule.name : rule.hf[0], list->size(), layers);
+  }
+  for (std::int64_t layer = 0; layer < layers; ++layer) {
+    sizes[layer_size_name(rule.name, layer)] =
+        list != nullptr ? (*list)[static_cast<std::size_t>(layer)]
+                        : SW_TRY((rule.fallbacks[0].evaluate(Scope{sizes, {}})));
+  }
+  return {};
+}
+
+// A number for each layer, under the name that conditions and shapes there ask for.
 Status add_layer_sizes(const SizeRule& rule, const Arguments& values, bool from_args,
                        ModelSizes& sizes) {
   const std::int64_t layers = SW_TRY(layers_of(sizes));
   const ArgValue* told = first_set(values, from_args ? rule.args : rule.hf);
+  if (rule.each_entry) return add_entries(rule, told, layers, sizes);
   WindowedLayers windowed;
   if (!rule.each_from.empty()) {
     const std::int64_t first = SW_TRY((Scope{sizes, {}}.value_of(rule.each_from)));

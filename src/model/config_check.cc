@@ -147,9 +147,10 @@ class ConfigCheck {
     contradict(key, "no model has such a size");
   }
 
-  // Latent attention and linear attention count other heads.
+  // Latent attention and linear attention count other heads; Laguna's layers have each their own.
   [[nodiscard]] bool has_plain_heads() const {
-    return find_set(values_, path_of("kv_lora_rank")) == nullptr;
+    return find_set(values_, path_of("kv_lora_rank")) == nullptr &&
+           find_set(values_, path_of("num_attention_heads_per_layer")) == nullptr;
   }
 
   // By layer_types, or by numbers of which 1 is a window (MiMo's own files).

@@ -225,5 +225,15 @@ TEST(ConfigCheck, TablesOfPositionsAreNoneOfTokens) {
   EXPECT_THAT(contradicted_by("model.embedding.weight"), Contains("hidden_size"));
 }
 
+// transformers builds each layer by its entry alone (Laguna).
+TEST(ConfigCheck, LayersMayHaveHeadsOfTheirOwn) {
+  HfConfig config = unknown_config();
+  config.values["num_attention_heads"] = std::int64_t{3};
+  const auto tensors = sample().llama(false, false);
+  EXPECT_THAT(keys_of(contradicted_config(config, tensors)), Contains("num_attention_heads"));
+  config.values["num_attention_heads_per_layer"] = std::vector<std::int64_t>{2, 2};
+  EXPECT_THAT(keys_of(contradicted_config(config, tensors)), IsEmpty());
+}
+
 }  // namespace
 }  // namespace shardwright

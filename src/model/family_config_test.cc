@@ -656,6 +656,28 @@ TEST(DeepseekV41, ListsTheLayersThatHaveSourcesOfTheirOwn) {
   EXPECT_EQ(argument(json, "kv_source_layer_ids"), ArgValue(List{1, 2}));
 }
 
+TEST(Laguna, HasTheHeadsOfEachLayer) {
+  Json json = Json::parse(R"({
+    "architectures": ["LagunaForCausalLM"], "model_type": "laguna", "hidden_size": 64,
+    "intermediate_size": 96, "moe_intermediate_size": 32, "num_attention_heads": 16,
+    "num_key_value_heads": 2, "head_dim": 8, "num_hidden_layers": 3, "vocab_size": 128,
+    "num_experts": 4, "shared_expert_intermediate_size": 32,
+    "num_attention_heads_per_layer": [4, 8, 6]})");
+  const Mapping& mapping = shipped("laguna");
+  const auto sizes_of = [&]() {
+    return sizes_from_hf_config(mapping, read_hf_config(json.dump()).value());
+  };
+  const ModelSizes sizes = sizes_of().value();
+  for (const auto& [layer, heads] : {std::pair(0, 4), std::pair(1, 8), std::pair(2, 6)}) {
+    const std::vector<Binding> bindings = {{"layer", layer}};
+    EXPECT_EQ((Scope{sizes, bindings}.value_of("layer_heads").value()), heads);
+  }
+  json["num_attention_heads_per_layer"] = {4, 8};
+  EXPECT_EQ(sizes_of().error().code, Code::kConfigMissing);
+  json.erase("num_attention_heads_per_layer");
+  EXPECT_EQ(sizes_of()->at("layer_heads.2"), 16);
+}
+
 TEST(FindFamily, PrefersTheOneThatAsksForMore) {
   Json json = Json::parse(R"({
     "architectures": ["GlmForCausalLM"], "model_type": "glm", "hidden_size": 64,

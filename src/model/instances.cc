@@ -100,10 +100,6 @@ const TensorDesc* TensorIndex::find(std::string_view name) const {
   return found == by_name_.end() ? nullptr : &tensors_[found->second];
 }
 
-std::string layer_size_name(std::string_view size, std::int64_t layer) {
-  return fmt::format("{}.{}", size, layer);
-}
-
 bool holds(const std::optional<Condition>& condition, const ModelSizes& sizes,
            std::span<const Binding> bindings) {
   if (!condition) return true;

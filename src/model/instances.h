@@ -74,9 +74,6 @@ class Selector {
   std::size_t spent_ = 0;
 };
 
-/// The name of a size that each layer has one of.
-[[nodiscard]] std::string layer_size_name(std::string_view size, std::int64_t layer);
-
 [[nodiscard]] bool holds(const std::optional<Condition>& condition, const ModelSizes& sizes,
                          std::span<const Binding> bindings = {});
 

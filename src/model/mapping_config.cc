@@ -122,7 +122,7 @@ Result<SizeRule> parse_size_rule(const std::string& name, const JsonNode& node,
                                  const KnownNames& known) {
   SW_TRY(node.only({"hf", "args", "args_if", "none_without", "named", "default", "optional", "flag",
                     "first_wins", "each_window", "each_from", "each_listed", "each_over",
-                    "shown_by"}));
+                    "each_entry", "shown_by"}));
   SizeRule rule;
   rule.name = name;
   rule.hf = SW_TRY(config_paths(node, known));
@@ -156,6 +156,7 @@ Result<SizeRule> parse_size_rule(const std::string& name, const JsonNode& node,
   rule.first_wins = SW_TRY(flag_or(node, "first_wins", false));
   rule.each_window = SW_TRY(flag_or(node, "each_window", false));
   rule.each_listed = SW_TRY(flag_or(node, "each_listed", false));
+  rule.each_entry = SW_TRY(flag_or(node, "each_entry", false));
   if (const std::optional<JsonNode> over = node.find("each_over")) {
     rule.each_over = SW_TRY(over->integer());
   }

@@ -125,10 +125,12 @@ struct SizeRule {
   bool each_listed = false;
   /// Likewise: 1 for the layers whose entry in a list is over this number.
   std::optional<std::int64_t> each_over;
+  /// Likewise, for shapes too: the layer's entry in a list; without one, what `fallbacks` say.
+  bool each_entry = false;
 
   /// Whether it is a number of each layer.
   [[nodiscard]] bool is_of_layers() const {
-    return each_window || !each_from.empty() || each_listed || each_over.has_value();
+    return each_window || !each_from.empty() || each_listed || each_over.has_value() || each_entry;
   }
   std::vector<SizeShown> shown_by;  ///< the first that is there counts
 };

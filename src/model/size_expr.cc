@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "model/size_expr.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cctype>
 #include <charconv>
@@ -44,12 +46,21 @@ Result<std::vector<std::string>> tokens_of(std::string_view text) {
 
 }  // namespace
 
+std::string layer_size_name(std::string_view size, std::int64_t layer) {
+  return fmt::format("{}.{}", size, layer);
+}
+
 Result<std::int64_t> Scope::value_of(std::string_view name) const {
   for (const Binding& binding : bindings) {
     if (binding.name == name) return binding.value;
   }
   const auto found = sizes.find(name);
   if (found != sizes.end()) return found->second;
+  const auto layer = std::ranges::find(bindings, "layer", &Binding::name);
+  if (layer != bindings.end()) {
+    const auto of_layer = sizes.find(layer_size_name(name, layer->value));
+    if (of_layer != sizes.end()) return of_layer->second;
+  }
   return fail(Code::kConfigMissing,
               "size '{}' has no value; give a config.json or arguments that name it", name);
 }

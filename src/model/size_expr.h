@@ -19,8 +19,11 @@ struct Binding {
   std::int64_t value = 0;
 };
 
-/// Where the names of an expression get their values: loop variables first, then sizes. Borrows
-/// both.
+/// The name of a size that each layer has one of.
+[[nodiscard]] std::string layer_size_name(std::string_view size, std::int64_t layer);
+
+/// Where the names of an expression get their values: loop variables first, then sizes, those of
+/// the layer too. Borrows both.
 struct Scope {
   const ModelSizes& sizes;
   std::span<const Binding> bindings;

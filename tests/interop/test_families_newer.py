@@ -67,6 +67,9 @@ CASES = {
     "afmoe_packed": ("afmoe", {"mup_enabled": False, **TIED, **PACKED}),
     "apertus": ("apertus", ONE_GROUP),
     "laguna": ("laguna", {}),
+    "laguna_heads": (
+        "laguna", {"num_attention_heads": 24, "num_attention_heads_per_layer": [6, 12, 18]}
+    ),
     "laguna_packed": (
         "laguna", {"gating": "per-element", "num_key_value_heads": 3, **TIED, **PACKED}
     ),
