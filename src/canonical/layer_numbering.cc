@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "canonical/layer_numbering.h"
 
+#include "model/arguments.h"
+
 namespace shardwright {
 
 LayerKeys layer_keys_of(const Arguments& arguments) {
@@ -11,9 +13,8 @@ LayerKeys layer_keys_of(const Arguments& arguments) {
     const bool lists = std::holds_alternative<std::vector<std::int64_t>>(*value);
     if (lists || (every != nullptr && *every > 1)) return LayerKeys::kNumbered;
   }
-  const ArgValue* hybrid = find_set(arguments, "is_hybrid_model");
-  const bool is_hybrid = hybrid != nullptr && *hybrid == ArgValue{true};
-  return is_hybrid || find_set(arguments, "hybrid_override_pattern") != nullptr
+  return is_true(arguments, "is_hybrid_model") ||
+                 find_set(arguments, "hybrid_override_pattern") != nullptr
              ? LayerKeys::kNumbered
              : LayerKeys::kAutomatic;
 }

@@ -10,17 +10,11 @@
 
 #include "compare/master_weights.h"
 #include "compare/tensor_values.h"
+#include "model/arguments.h"
 #include "plan/canonical.h"
 
 namespace shardwright {
 namespace {
-
-bool says(const Arguments& arguments, std::string_view name) {
-  const auto found = arguments.find(name);
-  if (found == arguments.end()) return false;
-  const bool* const flag = std::get_if<bool>(&found->second);
-  return flag != nullptr && *flag;
-}
 
 // Of torch's types, or as the flag spells it.
 bool has_half_masters(const Arguments& arguments) {
@@ -81,10 +75,10 @@ Result<MasterForm> form_of_masters(const Arguments& arguments, const Catalog& ca
   const bool has_integers = std::ranges::any_of(
       masters, [](const StoredTensor* master) { return master->desc.dtype == DType::kI16; });
   if (has_integers) return MasterForm::kRemainders;
-  if (has_half_masters(arguments) || says(arguments, "fp8_param_gather")) {
+  if (has_half_masters(arguments) || is_true(arguments, "fp8_param_gather")) {
     return MasterForm::kNotRounded;
   }
-  if (!says(arguments, "use_precision_aware_optimizer")) return MasterForm::kRounded;
+  if (!is_true(arguments, "use_precision_aware_optimizer")) return MasterForm::kRounded;
   const StoredTensor* const master = largest_matrix(masters);
   if (master == nullptr) return MasterForm::kRounded;
   Plan plan;

@@ -4,6 +4,7 @@
 #include "base/fail.h"
 #include "base/text.h"
 #include "format/nemo/nemo_context.h"
+#include "model/arguments.h"
 #include "state/recorded_run.h"
 #include "state/run_config.h"
 
@@ -33,8 +34,7 @@ Status read_builder(const Arguments& section, std::string_view file, AdapterRun&
   }
   run.rank = number_of(section, {"dim"});
   run.alpha = number_in(section, "alpha");
-  const auto less = section.find("normalize_moe_lora");
-  run.has_less_for_experts = less != section.end() && less->second == ArgValue{true};
+  run.has_less_for_experts = is_true(section, "normalize_moe_lora");
   if (const auto dropout = number_in(section, "dropout")) run.dropout = as_real(*dropout);
   return {};
 }
@@ -62,8 +62,7 @@ Status read_nemo(const Arguments& arguments, AdapterRun& run) {
 void read_arguments(const Arguments& arguments, AdapterRun& run) {
   run.rank = number_of(arguments, {"lora_rank"});
   run.alpha = number_in(arguments, "lora_alpha");
-  const auto scale = arguments.find("use_rslora");
-  run.uses_rslora = scale != arguments.end() && scale->second == ArgValue{true};
+  run.uses_rslora = is_true(arguments, "use_rslora");
   run.told_by = "the run's arguments";
 }
 

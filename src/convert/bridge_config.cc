@@ -12,6 +12,7 @@
 #include "base/fail.h"
 #include "base/text.h"
 #include "codec/json_text.h"
+#include "model/arguments.h"
 
 namespace shardwright {
 namespace {
@@ -190,27 +191,24 @@ class Writer {
     lines_[std::string(key)] = value_text(value, "  ");
   }
 
-  [[nodiscard]] bool is_true(std::string_view name) const {
-    const auto found = arguments_.find(name);
-    return found != arguments_.end() && found->second == ArgValue{true};
-  }
-
   void say_otherwise() {
     const auto value_of = [&](std::string_view name) {
       const auto found = arguments_.find(name);
       return found == arguments_.end() ? ArgValue{} : found->second;
     };
     set("num_moe_experts", value_of("num_experts"));
-    set("share_embeddings_and_output_weights", !is_true("untie_embeddings_and_output_weights"));
-    set("layernorm_zero_centered_gamma", is_true("apply_layernorm_1p"));
+    set("share_embeddings_and_output_weights",
+        !is_true(arguments_, "untie_embeddings_and_output_weights"));
+    set("layernorm_zero_centered_gamma", is_true(arguments_, "apply_layernorm_1p"));
     set("num_layers_in_first_pipeline_stage", value_of("decoder_first_pipeline_num_layers"));
     set("num_layers_in_last_pipeline_stage", value_of("decoder_last_pipeline_num_layers"));
-    set("rope_scaling", is_true("use_rope_scaling"));
-    if (is_true("use_rope_scaling")) set("rope_scaling_factor", value_of("rope_scaling_factor"));
+    set("rope_scaling", is_true(arguments_, "use_rope_scaling"));
+    if (is_true(arguments_, "use_rope_scaling"))
+      set("rope_scaling_factor", value_of("rope_scaling_factor"));
     set("seq_len_interpolation_factor", value_of("rotary_seq_len_interpolation_factor"));
     set("should_pad_vocab", false);
-    const bool is_quick = is_true("quick_geglu");
-    const bool is_gated = is_quick || is_true("swiglu");
+    const bool is_quick = is_true(arguments_, "quick_geglu");
+    const bool is_gated = is_quick || is_true(arguments_, "swiglu");
     set("gated_linear_unit", is_gated);
     lines_["activation_func"] =
         callable(is_quick   ? "megatron.core.fusions.fused_bias_geglu.quick_gelu"
@@ -220,9 +218,9 @@ class Writer {
   }
 
   void say_dtype() {
-    const std::string_view type = is_true("bf16")   ? "bfloat16"
-                                  : is_true("fp16") ? "float16"
-                                                    : "float32";
+    const std::string_view type = is_true(arguments_, "bf16")   ? "bfloat16"
+                                  : is_true(arguments_, "fp16") ? "float16"
+                                                                : "float32";
     lines_["params_dtype"] = callable(fmt::format("torch.{}", type), "    ");
   }
 

@@ -15,6 +15,7 @@
 #include "format/rank_modules.h"
 #include "layout/layer_name.h"
 #include "layout/shard_rule.h"
+#include "model/arguments.h"
 #include "plan/canonical.h"
 
 namespace shardwright {
@@ -37,11 +38,6 @@ std::optional<std::string> module_before(const std::string& name, std::string_vi
   const std::size_t at = name.find(part);
   if (at == std::string::npos || at == 0 || name[at - 1] != '.') return std::nullopt;
   return is_of_language_layer(name) ? std::optional(name.substr(0, at)) : std::nullopt;
-}
-
-bool is_flag(const Arguments& arguments, std::string_view name) {
-  const auto found = arguments.find(name);
-  return found != arguments.end() && found->second == ArgValue{true};
 }
 
 class Upcycler {
@@ -129,7 +125,7 @@ class Upcycler {
                   "scaled; convert from a checkpoint with arguments",
                   drafting_.request().input);
     }
-    const bool is_cubic = is_gated_ || is_flag(arguments_, "squared_relu");
+    const bool is_cubic = is_gated_ || is_true(arguments_, "squared_relu");
     scale_ = static_cast<float>(std::pow(activation, is_cubic ? 1.0 / 3 : 1.0 / 2));
     return {};
   }

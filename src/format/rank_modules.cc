@@ -3,15 +3,16 @@
 
 #include <algorithm>
 
+#include "model/arguments.h"
+
 namespace shardwright {
 
 LegacyModules rank_modules(std::span<const TensorDesc> model, const Arguments& arguments,
                            bool is_local, const VersionedNames& names) {
   LegacyModules modules;
-  const auto grouped = arguments.find("moe_grouped_gemm");
-  modules.grouped_experts = grouped == arguments.end()
-                                ? names.has_grouped_experts.value_or(false)
-                                : !is_local && grouped->second == ArgValue{true};
+  modules.grouped_experts = arguments.contains("moe_grouped_gemm")
+                                ? !is_local && is_true(arguments, "moe_grouped_gemm")
+                                : names.has_grouped_experts.value_or(false);
   const bool is_latent = std::ranges::any_of(model, [](const TensorDesc& desc) {
     return desc.name.find(".linear_kv_down_proj.") != std::string::npos;
   });
@@ -25,8 +26,7 @@ LegacyModules rank_modules(std::span<const TensorDesc> model, const Arguments& a
       arguments.contains("hybrid_layer_pattern") && is_since("mtp_detach_heads");
   modules.plain_convolution = names.has_plain_convolution.value_or(is_newer_hybrid);
   modules.mtp_model_layer = names.has_mtp_model_layer.value_or(is_since("mtp_use_repeated_layer"));
-  const auto fused = arguments.find("mla_down_proj_fusion");
-  modules.fused_latent = !is_local && fused != arguments.end() && fused->second == ArgValue{true};
+  modules.fused_latent = !is_local && is_true(arguments, "mla_down_proj_fusion");
   return modules;
 }
 

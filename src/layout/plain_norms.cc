@@ -69,7 +69,7 @@ PlainNorms::PlainNorms(std::span<const TensorDesc> tensors) : scaled_(tensors) {
   const LayerNames normed = layers_before(".input_layernorm.weight", tensors);
   const LayerNames attending = attending_layers(tensors);
   const auto is_own = [&](std::string_view layer) {
-    return is_in_foreign_tower(layer) || scaled_.have(layer);
+    return is_in_foreign_module(layer) || scaled_.have(layer);
   };
   for (const std::string_view layer : normed) {
     if (attending.contains(layer) && !is_own(layer)) before_attention_.emplace(layer);
@@ -97,7 +97,7 @@ bool PlainNorms::has(std::string_view name) const {
     return before_attention_.contains(name.substr(0, at));
   }
   const bool is_before_mlp = name.find(kMlpNorm) != std::string_view::npos;
-  return is_before_mlp && !is_in_foreign_tower(name) && !scaled_.have(name);
+  return is_before_mlp && !is_in_foreign_module(name) && !scaled_.have(name);
 }
 
 }  // namespace shardwright

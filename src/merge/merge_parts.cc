@@ -11,6 +11,7 @@
 #include "canonical/dequantise.h"
 #include "canonical/families.h"
 #include "format/nothing_stored.h"
+#include "model/arguments.h"
 
 namespace shardwright {
 namespace {
@@ -129,8 +130,7 @@ bool says_tied(const HfConfig& config, const Mapping* family) {
     const Result<ModelSizes> sizes = sizes_from_hf_config(*family, config);
     if (sizes && sizes->contains("tied")) return sizes->at("tied") != 0;
   }
-  const auto said = config.values.find("tie_word_embeddings");
-  return said != config.values.end() && said->second == ArgValue{true};
+  return is_true(config.values, "tie_word_embeddings");
 }
 
 Result<bool> says_tied(const HfConfig& config, const FamilyChoice& choice) {

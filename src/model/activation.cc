@@ -5,6 +5,8 @@
 #include <array>
 #include <string>
 
+#include "model/arguments.h"
+
 namespace shardwright {
 namespace {
 
@@ -48,8 +50,7 @@ std::optional<std::string_view> activation_of_run(const Arguments& args) {
     if (const ArgValue* const function = find_set(args, name)) return meaning_of(function);
   }
   for (const ActivationName& flag : kActivationFlags) {
-    const ArgValue* const value = find_set(args, flag.name);
-    if (value != nullptr && *value == ArgValue{true}) return flag.meaning;
+    if (is_true(args, flag.name)) return flag.meaning;
   }
   return meaning_of(find_set(args, "activation"));
 }
@@ -69,9 +70,7 @@ std::optional<std::string_view> activation_of_config(const Mapping& mapping, con
 std::optional<bool> states_gate(const Arguments& args) {
   std::optional<bool> is_gated;
   for (const std::string_view name : kGateFlags) {
-    const ArgValue* const value = find_set(args, name);
-    const auto* const flag = value == nullptr ? nullptr : std::get_if<bool>(value);
-    if (flag != nullptr) is_gated = is_gated.value_or(false) || *flag;
+    if (const auto flag = find_flag(args, name)) is_gated = is_gated.value_or(false) || *flag;
   }
   return is_gated;
 }

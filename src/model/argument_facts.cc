@@ -8,6 +8,7 @@
 #include "base/translated.h"
 #include "layout/layer_name.h"
 #include "layout/wrapped_name.h"
+#include "model/arguments.h"
 
 namespace shardwright {
 namespace {
@@ -79,9 +80,7 @@ std::optional<std::int64_t> StatedArguments::number(std::initializer_list<std::s
 }
 
 std::optional<bool> StatedArguments::flag(std::string_view name) const {
-  const ArgValue* value = find(name);
-  const auto* flag = value == nullptr ? nullptr : std::get_if<bool>(value);
-  return flag == nullptr ? std::nullopt : std::optional(*flag);
+  return find_flag(args_, name);
 }
 
 std::optional<std::string> StatedArguments::text(std::string_view name) const {

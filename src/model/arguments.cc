@@ -60,6 +60,16 @@ const ArgValue* find_set(const Arguments& values, std::string_view name) {
   return &found->second;
 }
 
+std::optional<bool> find_flag(const Arguments& values, std::string_view name) {
+  const ArgValue* const value = find_set(values, name);
+  const bool* const flag = value == nullptr ? nullptr : std::get_if<bool>(value);
+  return flag == nullptr ? std::nullopt : std::optional(*flag);
+}
+
+bool is_true(const Arguments& values, std::string_view name) {
+  return find_flag(values, name).value_or(false);
+}
+
 SaidArgument first_said(const Arguments& values, std::string_view names) {
   const std::string_view first = names.substr(0, names.find('|'));
   while (!names.empty()) {

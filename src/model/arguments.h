@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -33,6 +34,12 @@ using ArgumentList = std::vector<std::pair<std::string, ArgValue>>;
 
 /// The value, or nullptr where it is missing or None.
 [[nodiscard]] const ArgValue* find_set(const Arguments& values, std::string_view name);
+
+/// The flag; nothing where it is missing, None or no flag.
+[[nodiscard]] std::optional<bool> find_flag(const Arguments& values, std::string_view name);
+
+/// Whether it is a flag and true.
+[[nodiscard]] bool is_true(const Arguments& values, std::string_view name);
 
 /// A name and its value, or nullptr.
 struct SaidArgument {

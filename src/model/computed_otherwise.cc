@@ -6,6 +6,7 @@
 #include <variant>
 
 #include "base/translated.h"
+#include "model/arguments.h"
 #include "model/config_rules.h"
 
 namespace shardwright {
@@ -17,11 +18,6 @@ std::string_view text_of(const Arguments& values, std::string_view name) {
   const ArgValue* found = find_set(values, name);
   const auto* text = found == nullptr ? nullptr : std::get_if<std::string>(found);
   return text == nullptr ? std::string_view() : *text;
-}
-
-bool is_true(const Arguments& values, std::string_view name) {
-  const ArgValue* found = find_set(values, name);
-  return found != nullptr && same_value(*found, ArgValue{true});
 }
 
 // Whether any rule of the family takes this setting.

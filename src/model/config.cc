@@ -12,6 +12,7 @@
 
 #include "base/fail.h"
 #include "codec/json_text.h"
+#include "model/arguments.h"
 #include "model/config_rules.h"
 #include "model/config_values.h"
 #include "model/instances.h"
@@ -263,10 +264,7 @@ Status add_layer_sizes(const SizeRule& rule, const Arguments& values, bool from_
 }
 
 bool is_switched_off(const SizeRule& rule, const Arguments& values) {
-  if (rule.args_if.empty()) return false;
-  const ArgValue* value = find_set(values, rule.args_if);
-  const bool* flag = value == nullptr ? nullptr : std::get_if<bool>(value);
-  return flag != nullptr && !*flag;
+  return !rule.args_if.empty() && !find_flag(values, rule.args_if).value_or(true);
 }
 
 }  // namespace

@@ -18,12 +18,6 @@ namespace {
 
 constexpr std::string_view kSharedFc1 = ".shared_experts.linear_fc1.";
 
-bool flag_or(const Arguments& args, std::string_view name, bool otherwise) {
-  const ArgValue* const value = find_set(args, name);
-  const auto* const flag = value == nullptr ? nullptr : std::get_if<bool>(value);
-  return flag == nullptr ? otherwise : *flag;
-}
-
 Result<std::int64_t> rows_of_block(const Arguments& args, const char* name) {
   const ArgValue* const value = find_set(args, name);
   if (value == nullptr) return 0;
@@ -75,11 +69,11 @@ Result<InterleavedGates> interleaved_gates(const Arguments& args) {
   InterleavedGates gates;
   if (!states_gate(args).value_or(true)) return gates;
   const std::int64_t ranks = ranks_of(args, "tensor_model_parallel_size", 1);
-  if (flag_or(args, "moe_grouped_gemm", true)) {
+  if (find_flag(args, "moe_grouped_gemm").value_or(true)) {
     gates.experts = {SW_TRY(rows_of_block(args, "moe_mlp_glu_interleave_size")),
                      ranks_of(args, "expert_tensor_parallel_size", ranks)};
   }
-  if (flag_or(args, "use_grouped_gemm_for_shared_expert", false)) {
+  if (is_true(args, "use_grouped_gemm_for_shared_expert")) {
     gates.shared_experts = {SW_TRY(rows_of_block(args, "moe_shared_expert_glu_interleave_size")),
                             ranks};
   }

@@ -4,19 +4,14 @@
 #include <algorithm>
 #include <array>
 
+#include "model/arguments.h"
+
 namespace shardwright {
 namespace {
 
 constexpr std::array<std::string_view, 4> kEncoderSizes = {"encoder_tensor_model_parallel_size",
                                                            "encoder_tensor_parallel_size",
                                                            "encoder_tp_size", "encoder_tp"};
-
-std::optional<bool> flag_of(const Arguments& arguments, std::string_view name) {
-  const auto found = arguments.find(name);
-  if (found == arguments.end()) return std::nullopt;
-  const bool* flag = std::get_if<bool>(&found->second);
-  return flag == nullptr ? std::nullopt : std::optional(*flag);
-}
 
 }  // namespace
 
@@ -50,10 +45,10 @@ RecordedRun recorded_run(const Arguments& arguments) {
   run.rank = number_of(arguments, {"rank"});
   run.world = number_of(arguments, {"world_size"});
   run.context = number_of(arguments, {"context_parallel_size"});
-  run.pipeline_before_data = flag_of(arguments, "use_tp_pp_dp_mapping");
+  run.pipeline_before_data = find_flag(arguments, "use_tp_pp_dp_mapping");
   run.has_encoder_ranks =
       number_of(arguments, {"encoder_pipeline_model_parallel_size"}).value_or(0) > 0;
-  run.has_own_expert_order = flag_of(arguments, "moe_tp_extend_ep").value_or(false);
+  run.has_own_expert_order = is_true(arguments, "moe_tp_extend_ep");
   for (const std::string_view name : kEncoderSizes) {
     if (!run.encoder_tensor) run.encoder_tensor = number_of(arguments, {name});
   }
@@ -63,8 +58,7 @@ RecordedRun recorded_run(const Arguments& arguments) {
 std::optional<std::int64_t> recorded_bucket_size(const Arguments& arguments,
                                                  std::int64_t pipeline_rank,
                                                  std::int64_t elements) {
-  const auto overlaps = arguments.find("overlap_grad_reduce");
-  if (overlaps == arguments.end() || overlaps->second != ArgValue{true}) return std::nullopt;
+  if (!is_true(arguments, "overlap_grad_reduce")) return std::nullopt;
   if (pipeline_rank > 0) return std::nullopt;
   const auto count = number_of(arguments, {"ddp_num_buckets"});
   if (count && *count > 0) return elements / *count;

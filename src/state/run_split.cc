@@ -174,11 +174,8 @@ Result<Counts> counts_of_run(const Arguments& arguments, std::int64_t layers,
   const auto first = SW_TRY(number_said(arguments, kFirst, layers));
   const auto last = SW_TRY(number_said(arguments, kLast, layers));
   if (first || last) return counts_of_ends(layers, config, first, last);
-  const auto is_set = [&](std::string_view name) {
-    const ArgValue* const value = find_set(arguments, name);
-    return value != nullptr && *value == ArgValue{true};
-  };
-  return counts_of_even(layers, chunks, is_set(kWithEmbedding), is_set(kWithLoss));
+  return counts_of_even(layers, chunks, is_true(arguments, kWithEmbedding),
+                        is_true(arguments, kWithLoss));
 }
 
 }  // namespace

@@ -20,6 +20,7 @@
 #include "io/source_files.h"
 #include "layout/early_names.h"
 #include "layout/legacy_parts.h"
+#include "model/arguments.h"
 #include "state/plain_arguments.h"
 #include "state/recorded_run.h"
 
@@ -297,14 +298,13 @@ class PipeReader {
 
   // What every model has beside its layers.
   Status check_modules(const std::set<std::string_view>& stems) {
-    const auto untied = checkpoint_.arguments.find("untie_embeddings_and_output_weights");
-    const bool is_untied =
-        untied != checkpoint_.arguments.end() && untied->second == ArgValue{true};
+    constexpr std::string_view kUntied = "untie_embeddings_and_output_weights";
+    const bool is_untied = is_true(checkpoint_.arguments, kUntied);
     if (!stems.contains(kEmbeddingStem)) return lacks_module("the embedding");
     if (!stems.contains(kFinalNormStem)) return lacks_module("the final norm");
     if (is_untied && !stems.contains(kHeadStem)) return lacks_module("the output layer");
     const bool is_unknown =
-        checkpoint_.arguments.empty() || (is_neox_ && untied == checkpoint_.arguments.end());
+        checkpoint_.arguments.empty() || (is_neox_ && !checkpoint_.arguments.contains(kUntied));
     if (is_unknown && !stems.contains(kHeadStem) && !is_head_told_) {
       checkpoint_.notes.emplace_back(
           "no file has an output layer, and no arguments say whether the run had one: the "

@@ -22,6 +22,7 @@
 #include "layout/placement.h"
 #include "layout/state_name.h"
 #include "layout/tower.h"
+#include "model/arguments.h"
 #include "plan/canonical.h"
 #include "state/common_state.h"
 #include "state/loss_scale.h"
@@ -419,8 +420,7 @@ class LegacyPlanner {
 // Files of ranks have the states as an optimizer without distribution keeps them: one that has it
 // looks for files of its own.
 void tell_plain_optimizer(const TargetParts& parts, std::vector<std::string>& notes) {
-  const auto said = parts.arguments.find("use_distributed_optimizer");
-  const bool was_distributed = said != parts.arguments.end() && said->second == ArgValue{true};
+  const bool was_distributed = is_true(parts.arguments, "use_distributed_optimizer");
   const bool has_states = std::ranges::any_of(
       parts.tensors, [](const DraftTensor& tensor) { return is_optimizer_name(tensor.desc.name); });
   if (!was_distributed || !has_states) return;

@@ -7,6 +7,7 @@
 
 #include "base/fail.h"
 #include "base/text.h"
+#include "model/arguments.h"
 #include "state/provider_arguments.h"
 #include "state/run_config.h"
 
@@ -60,8 +61,7 @@ ArgValue as_argument(std::string_view text) {
 // The scaling of Llama 3.1, whose numbers NeMo 1 has in its code, but for the factor of later
 // versions.
 void scale_positions(Arguments& arguments) {
-  const auto scales = arguments.find("scale_positional_embedding");
-  if (scales != arguments.end() && scales->second == ArgValue{true}) {
+  if (is_true(arguments, "scale_positional_embedding")) {
     constexpr double kFactor = 8.0;
     const auto factor = arguments.find("scale_factor");
     const bool is_given = factor != arguments.end() && factor->second != ArgValue{};
@@ -98,12 +98,8 @@ Result<Arguments> arguments_of_nemo(std::string_view yaml) {
     if (found != arguments.end())
       arguments.insert_or_assign(std::string(name.argument), ArgValue(found->second));
   }
-  const auto shared = arguments.find("share_embeddings_and_output_weights");
-  if (shared != arguments.end()) {
-    const auto* const is_shared = std::get_if<bool>(&shared->second);
-    if (is_shared != nullptr) {
-      arguments.insert_or_assign("untie_embeddings_and_output_weights", ArgValue(!*is_shared));
-    }
+  if (const auto is_shared = find_flag(arguments, "share_embeddings_and_output_weights")) {
+    arguments.insert_or_assign("untie_embeddings_and_output_weights", ArgValue(!*is_shared));
   }
   for (const std::string_view key : {"activation", "normalization"}) {
     const auto found = arguments.find(key);
@@ -114,8 +110,7 @@ Result<Arguments> arguments_of_nemo(std::string_view yaml) {
     }
   }
   scale_positions(arguments);
-  const auto legacy = arguments.find("megatron_legacy");
-  if (legacy != arguments.end() && legacy->second == ArgValue{true}) {
+  if (is_true(arguments, "megatron_legacy")) {
     return fail(
         Code::kUnsupportedFormat,
         "model_config.yaml: megatron_legacy is set, so rows of queries, keys and values lie "
