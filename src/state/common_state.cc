@@ -126,6 +126,7 @@ Result<std::string> CommonState::encode(const CommonStateEdits& edits,
   if (edits.drop_optimizer) {
     document.erase(state, "optimizer");
   } else {
+    complete_idle_optimizers(document, state);
     const bool regroups = SW_TRY(regroup_optimizer(document, state, edits.chain, notes));
     if (regroups && edits.has_chained_names) {
       notes.emplace_back(

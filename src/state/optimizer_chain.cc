@@ -207,7 +207,56 @@ bool shares_out_layers(Value args) {
   return flag.as_bool() == true || (name && name->starts_with("dist_"));
 }
 
+// `state` of torch's own Adam, where Megatron puts the step that its parameters have in common.
+constexpr std::string_view kCommonStep = "common_step";
+constexpr std::string_view kMasters = "fp32_from_fp16_params";
+
+Value states_of(Value part) {
+  const Value nested = part.find("optimizer").find("state");
+  return nested ? nested : part.find("state");
+}
+
+bool has_no_master(Value masters) {
+  if (!masters.is(Kind::kList)) return false;
+  for (std::size_t g = 0; g < masters.size(); ++g) {
+    if (!masters[g].is(Kind::kList) || masters[g].size() > 0) return false;
+  }
+  return true;
+}
+
+// What the optimizers with steps have of a kind; nothing where they have none.
+Value first_found(const std::vector<Value>& parts, const auto& find_in) {
+  for (const Value part : parts) {
+    if (const Value found = find_in(part)) return found;
+  }
+  return {};
+}
+
 }  // namespace
+
+void complete_idle_optimizers(Document& document, Value state) {
+  const std::vector<Value> parts = chained_optimizers(state.find("optimizer"));
+  const Value common =
+      first_found(parts, [](Value part) { return states_of(part).find(kCommonStep); });
+  const Value step = first_found(parts, [](Value part) {
+    const std::vector<Value> groups = param_groups_of(part);
+    return first_found(groups, [](Value group) { return group.find("step"); });
+  });
+  for (const Value part : parts) {
+    if (!has_no_master(part.find(kMasters))) continue;
+    document.erase(part, kMasters);
+    const std::vector<Value> groups = param_groups_of(part);
+    const Value states = states_of(part);
+    const bool counts = std::ranges::any_of(groups, has_own_steps);
+    if (counts && common && states.is(Kind::kDict) && !states.find(kCommonStep)) {
+      document.set(states, kCommonStep, common);
+    }
+    for (const Value group : groups) {
+      const bool lacks_step = step && !group.find("step") && read_param_group(group).has_betas;
+      if (lacks_step) document.set(group, "step", step);
+    }
+  }
+}
 
 Result<bool> regroup_optimizer(Document& document, Value state, const ChainLayout& layout,
                                std::vector<std::string>& notes) {

@@ -29,4 +29,11 @@ struct ChainLayout {
                                              const ChainLayout& layout,
                                              std::vector<std::string>& notes);
 
+/// A common state is of the run's first rank. Where that had no parameters for an optimizer of the
+/// chain (experts of later pipeline stages), it has the list of master weights, without any, which
+/// Megatron-Core then merges with those that other ranks have, and lacks the steps that all have
+/// made. Takes the one away and adds the other. Source: dict_utils.merge in
+/// megatron/core/dist_checkpointing, Float16OptimizerWithFloat16Params.sharded_state_dict.
+void complete_idle_optimizers(pickle::Document& document, pickle::Value state);
+
 }  // namespace shardwright

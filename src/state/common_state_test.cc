@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "state/common_state.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <array>
+
+#include "codec/pickle_encode.h"
+#include "codec/torch_layout.h"
+
+namespace shardwright {
+namespace {
+
+using pickle::Document;
+using pickle::Value;
+using testing::IsEmpty;
+
+// A group of torch's own Adam.
+Value adam_group(Document& document, bool is_expert) {
+  const Value group = document.dict();
+  document.set(group, "is_expert_parallel", document.boolean(is_expert));
+  document.set(group, "betas", document.tuple({document.real(0.9), document.real(0.95)}));
+  document.set(group, "foreach", document.none());
+  return group;
+}
+
+Value optimizer_of(Document& document, Value group) {
+  const Value inner = document.dict();
+  document.set(inner, "state", document.dict());
+  const std::array<Value, 1> groups = {group};
+  document.set(inner, "param_groups", document.list(groups));
+  const Value optimizer = document.dict();
+  document.set(optimizer, "optimizer", inner);
+  return optimizer;
+}
+
+Value inner_of(Value optimizer) { return optimizer.find("optimizer"); }
+Value group_of(Value optimizer) { return inner_of(optimizer).find("param_groups")[0]; }
+
+// What a target's common.pt says of the optimizer, and the notes.
+class EncodedOptimizer {
+ public:
+  EncodedOptimizer(Document& document, Value optimizer, const CommonStateEdits& edits) {
+    const Value state = document.dict();
+    document.set(state, "optimizer", optimizer);
+    const std::string bytes =
+        encode_torch_object(pickle::encode(document, state, pickle::Protocol::kTwo).value())
+            .value();
+    const CommonState common = CommonState::read(bytes).value();
+    state_.emplace(StateDocument::read(common.encode(edits, notes_).value()).value());
+  }
+  [[nodiscard]] Value get() const { return state_->dict().find("optimizer"); }
+  [[nodiscard]] const std::vector<std::string>& notes() const { return notes_; }
+
+ private:
+  std::optional<StateDocument> state_;
+  std::vector<std::string> notes_;
+};
+
+class IdleExperts : public testing::Test {
+ protected:
+  IdleExperts() {
+    edits_.chain.experts_apart = true;
+    document_.set(inner_of(dense_).find("state"), "common_step", document_.real(7.0));
+    document_.set(group_of(dense_), "step", document_.integer(7));
+  }
+  // Master weights of one group; of a rank with parameters they are entries, and none is here.
+  void give_masters(Value optimizer, std::span<const Value> masters) {
+    const std::array<Value, 1> groups = {document_.list(masters)};
+    document_.set(optimizer, "fp32_from_fp16_params", document_.list(groups));
+  }
+  EncodedOptimizer written() {
+    const Value chain = document_.dict();
+    document_.add_pair(chain, document_.integer(0), dense_);
+    document_.add_pair(chain, document_.integer(1), experts_);
+    return {document_, chain, edits_};
+  }
+
+  Document document_;
+  Value dense_ = optimizer_of(document_, adam_group(document_, false));
+  Value experts_ = optimizer_of(document_, adam_group(document_, true));
+  CommonStateEdits edits_;
+};
+
+TEST_F(IdleExperts, HaveTheStepsOfTheOthersAndNoListOfMasters) {
+  give_masters(experts_, {});
+  const EncodedOptimizer written = this->written();
+  const Value experts = written.get().find(std::int64_t{1});
+  EXPECT_FALSE(experts.find("fp32_from_fp16_params"));
+  EXPECT_EQ(inner_of(experts).find("state").find("common_step").as_double(), 7.0);
+  EXPECT_EQ(group_of(experts).find("step").as_int(), 7);
+  EXPECT_THAT(written.notes(), IsEmpty());
+}
+
+TEST_F(IdleExperts, GetNoStepsWhereTheyCountNone) {
+  give_masters(experts_, {});
+  for (const char* key : {"betas", "foreach"}) document_.erase(group_of(experts_), key);
+  document_.set(group_of(experts_), "momentum", document_.real(0.95));
+  const EncodedOptimizer written = this->written();
+  const Value experts = written.get().find(std::int64_t{1});
+  EXPECT_FALSE(inner_of(experts).find("state").find("common_step"));
+  EXPECT_FALSE(group_of(experts).find("step"));
+}
+
+TEST_F(IdleExperts, AreNotThoseWithMasters) {
+  const std::array<Value, 1> masters = {document_.integer(1)};
+  give_masters(experts_, masters);
+  const EncodedOptimizer written = this->written();
+  const Value experts = written.get().find(std::int64_t{1});
+  EXPECT_EQ(experts.find("fp32_from_fp16_params").size(), 1U);
+  EXPECT_FALSE(group_of(experts).find("step"));
+}
+
+}  // namespace
+}  // namespace shardwright
