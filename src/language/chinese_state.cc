@@ -12,6 +12,9 @@ std::span<const Sentence> chinese_of_state() {
        "args.{} 存为多个普通值：并非每个 Megatron-Core 都能加载它的枚举"},
       {"args.{} is stored as a plain value: not every Megatron-Core loads its enum",
        "args.{} 存为普通值：并非每个 Megatron-Core 都能加载它的枚举"},
+      {"optimizer parameter groups are written without {}: Megatron-Core does not load classes, "
+       "and a run takes them from its own options",
+       "写出的优化器参数组不含 {}：Megatron-Core 不加载类，训练从自己的选项取得它们"},
       {"optimizer parameter groups of dense and expert parameters are joined; those of experts "
        "had other settings or steps, and get those of the others, as Muon has one group for both",
        "稠密参数和专家参数的优化器参数组合并；专家的设置或步数不同，改用其余参数的：Muon "

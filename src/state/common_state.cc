@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "state/common_state.h"
 
+#include <fmt/ranges.h>
+
 #include <array>
 #include <set>
 
@@ -8,6 +10,7 @@
 #include "base/fail.h"
 #include "codec/pickle_encode.h"
 #include "codec/torch_archive.h"
+#include "state/group_settings.h"
 #include "state/optimizer_chain.h"
 #include "state/plain_arguments.h"
 #include "state/reshardable_state.h"
@@ -73,6 +76,15 @@ void flatten_new_enums(Document& document, Value args, std::vector<std::string>&
   }
 }
 
+void leave_classes_out(Document& document, Value state, std::vector<std::string>& notes) {
+  const std::set<std::string> names = erase_classes(document, state.find("optimizer"));
+  if (names.empty()) return;
+  notes.push_back(
+      translated("optimizer parameter groups are written without {}: Megatron-Core does not load "
+                 "classes, and a run takes them from its own options",
+                 fmt::join(names, ", ")));
+}
+
 // Of the model's parameters, as Megatron derives it from its flags.
 void set_dtype(Document& document, Value args, DType dtype) {
   document.set_attribute(args, "bf16", document.boolean(dtype == DType::kBF16));
@@ -127,6 +139,7 @@ Result<std::string> CommonState::encode(const CommonStateEdits& edits,
     document.erase(state, "optimizer");
   } else {
     complete_idle_optimizers(document, state);
+    leave_classes_out(document, state, notes);
     const bool regroups = SW_TRY(regroup_optimizer(document, state, edits.chain, notes));
     if (regroups && edits.has_chained_names) {
       notes.emplace_back(

@@ -14,6 +14,8 @@ namespace {
 
 using pickle::Document;
 using pickle::Value;
+using testing::ElementsAre;
+using testing::HasSubstr;
 using testing::IsEmpty;
 
 // A group of torch's own Adam.
@@ -57,6 +59,22 @@ class EncodedOptimizer {
   std::optional<StateDocument> state_;
   std::vector<std::string> notes_;
 };
+
+// An optimizer with parts on the CPU has the classes of its parts among its settings.
+TEST(CommonStateOptimizer, IsWrittenWithoutClasses) {
+  Document document;
+  const Value group = adam_group(document, false);
+  document.set(group, "cpu_optimizer_cls", document.global("torch.optim.adamw", "AdamW"));
+  const std::array<Value, 1> nested = {document.global("torch", "Tensor")};
+  document.set(group, "more", document.tuple(nested));
+  document.set(group, "dtype", document.global("torch", "float32"));
+  const EncodedOptimizer written(document, optimizer_of(document, group), {});
+  EXPECT_FALSE(group_of(written.get()).find("cpu_optimizer_cls"));
+  EXPECT_FALSE(group_of(written.get()).find("more"));
+  EXPECT_TRUE(group_of(written.get()).find("dtype").is_global("torch", "float32"));
+  EXPECT_TRUE(group_of(written.get()).find("betas"));
+  EXPECT_THAT(written.notes(), ElementsAre(HasSubstr("without cpu_optimizer_cls, more: ")));
+}
 
 class IdleExperts : public testing::Test {
  protected:

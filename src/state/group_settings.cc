@@ -9,6 +9,7 @@
 
 #include "base/fail.h"
 #include "codec/pickle_encode.h"
+#include "state/param_group.h"
 
 namespace shardwright {
 namespace {
@@ -58,6 +59,30 @@ Result<std::string> identity_of(const Document& document, Value group) {
   return identity;
 }
 
+// Types of torch are written as names too, and anyone reads those.
+bool is_class(Value value) {
+  constexpr std::string_view kSmall = "abcdefghijklmnopqrstuvwxyz";
+  if (!value.is(Kind::kGlobal)) return false;
+  return value.module() != "torch" || !kSmall.contains(value.name().front());
+}
+
+// In lists and dicts too.
+bool has_class(const Document& document, Value value) {
+  std::vector<bool> seen(document.node_count(), false);
+  std::vector<Value> pending{value};
+  while (!pending.empty()) {
+    const Value next = pending.back();
+    pending.pop_back();
+    if (is_class(next)) return true;
+    if (seen[next.id()]) continue;
+    seen[next.id()] = true;
+    // What is called to make a tensor is no setting.
+    const bool holds_values = next.is(Kind::kList) || next.is(Kind::kTuple) || next.is(Kind::kDict);
+    if (holds_values) document.append_references(next, pending);
+  }
+  return false;
+}
+
 }  // namespace
 
 Result<Setting> read_setting(const Document& document, Value value) {
@@ -83,6 +108,22 @@ std::vector<Value> chained_optimizers(Value optimizer) {
   const bool is_one = optimizer.find("optimizer") || optimizer.find("param_groups");
   if (parts.empty() && is_one) parts.push_back(optimizer);
   return parts;
+}
+
+std::set<std::string> erase_classes(Document& document, Value optimizer) {
+  std::set<std::string> names;
+  for (const Value part : chained_optimizers(optimizer)) {
+    for (const Value group : param_groups_of(part)) {
+      std::vector<std::string> classes;
+      for (std::size_t i = 0; i < group.size(); ++i) {
+        const auto key = group.key(i).as_string();
+        if (key && has_class(document, group.value(i))) classes.emplace_back(*key);
+      }
+      for (const std::string& name : classes) document.erase(group, name);
+      names.insert(classes.begin(), classes.end());
+    }
+  }
+  return names;
 }
 
 }  // namespace shardwright

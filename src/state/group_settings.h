@@ -2,6 +2,7 @@
 #pragma once
 
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -34,5 +35,13 @@ struct GroupSettings {
 /// The optimizers that the `optimizer` of a common state describes: of a chained one, which
 /// numbers them, each.
 [[nodiscard]] std::vector<pickle::Value> chained_optimizers(pickle::Value optimizer);
+
+/// Takes the settings that are classes from the groups of all these optimizers; their names.
+/// An optimizer with parts on the CPU has the classes of its parts there, and takes them from the
+/// run's own options again. Megatron-Core reads common.pt and files of ranks as torch reads weights
+/// only, which refuses a class that nobody has called safe. Source: HybridDeviceOptimizer in
+/// megatron/core/optimizer/cpu_offloading, SAFE_GLOBALS in megatron/core/safe_globals.py.
+[[nodiscard]] std::set<std::string> erase_classes(pickle::Document& document,
+                                                  pickle::Value optimizer);
 
 }  // namespace shardwright
