@@ -24,6 +24,7 @@
 #include "convert/renames.h"
 #include "convert/upcycle_drafts.h"
 #include "format/dcp/dcp_target.h"
+#include "format/fsdp_dtensor/source.h"
 #include "format/hf/source_keys.h"
 #include "format/mimo/mimo_target.h"
 #include "format/nemo/nemo_names.h"
@@ -68,6 +69,7 @@ Status take_source(Drafting& drafting, bool is_only) {
   drafting.catalog = std::move(source.wanted);
   drafting.mappings = std::move(source.mappings);
   drafting.parts.has_component_states = source.is_mimo;
+  drafting.parts.weights_are_main = is_fsdp(result.source);
   SW_TRY(check_family_choice(result.request, result.source));
   // A target that keeps the optimizer resumes training: wrapper prefixes are restored.
   if (keeps_optimizer(result.request)) drafting.parts.wrappers = std::move(source.wrappers);

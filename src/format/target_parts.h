@@ -48,6 +48,7 @@ struct TargetParts {
   /// so it is wherever that is installed.
   bool final_norm_has_state = true;
   VersionedNames versioned_names;          ///< of a Megatron source
+  bool weights_are_main = false;           ///< of Megatron-FSDP, in the type that its run chose
   std::vector<PlannerPath> planner_paths;  ///< of a DCP target: where names were in its dict
   std::vector<TargetFile> files;
   std::vector<std::pair<std::string, StoredObject>> artifacts;  ///< path, and where it is now

@@ -68,9 +68,11 @@ std::span<const Sentence> chinese_of_fsdp() {
        "张量 {}: 它的参数还以另一个名字存储"},
       {"RNG states are left out: they belong to the old ranks",
        "RNG 状态不写出：它们属于旧的 rank"},
-      {"weights stay float32, the main weights of Megatron-FSDP; --dtype bfloat16 gives what "
-       "such a model usually computes with",
-       "权重仍为 float32，即 Megatron-FSDP 的主权重；--dtype bfloat16 给出这种模型通常的计算类型"},
+      {"weights stay {}, the main weights of Megatron-FSDP",
+       "权重仍为 {}，即 Megatron-FSDP 的主权重"},
+      {"weights stay {}, the main weights of Megatron-FSDP; --dtype bfloat16 gives what such a "
+       "model usually computes with",
+       "权重仍为 {}，即 Megatron-FSDP 的主权重；--dtype bfloat16 给出这种模型通常的计算类型"},
       {"tensor {}: found the optimizer states {}, expected {} as of {}",
        "张量 {0}: 优化器状态为 {1}，应与 {3} 一样为 {2}"},
       {"tensor {}: found the optimizer states {}, expected {} of Adam, which the run's arguments "

@@ -65,6 +65,17 @@ class FsdpState : public testing::Test {
     ASSERT_TRUE(done) << done.error().text();
   }
 
+  // As --megatron-fsdp-main-params-dtype bf16 has it, without states.
+  void plant_rounded() const {
+    ConvertRequest request;
+    request.input = golden_path(kDenseRun);
+    request.output = planted_.path();
+    request.format = "fsdp_dtensor";
+    request.dtype = DType::kBF16;
+    request.optimizer = OptimizerPolicy::kDrop;
+    ASSERT_TRUE(convert_now(request));
+  }
+
   void edit(const std::function<void(Catalog&)>& edit) const {
     planted_.edit_metadata(edit, kIterationFolder);
   }
@@ -146,6 +157,15 @@ class FsdpState : public testing::Test {
     return open_object(*found, *checkpoint.files).value().root().as_double();
   }
 
+  [[nodiscard]] DType dtype_of(const std::string& folder, const std::string& parameter) const {
+    const Checkpoint checkpoint = open_checkpoint(planted_.place() / folder).value();
+    for (const StoredTensor& tensor : checkpoint.catalog.tensors) {
+      if (tensor.desc.name == "model.module." + parameter) return tensor.desc.dtype;
+    }
+    ADD_FAILURE() << parameter << " is missing";
+    return DType::kBool;
+  }
+
   [[nodiscard]] std::int64_t step(const std::string& folder, const std::string& parameter) const {
     Checkpoint checkpoint = open_checkpoint(planted_.place() / folder).value();
     EXPECT_TRUE(locate_items(checkpoint.catalog, *checkpoint.files));
@@ -178,6 +198,21 @@ TEST_F(FsdpState, KeepsEachParametersSettings) {
   EXPECT_EQ(setting("out", kTable + ".wd_mult"), 0.0);
   EXPECT_EQ(setting("out", kProjection + ".max_lr"), setting("ckpt", kProjection + ".max_lr"));
   EXPECT_EQ(setting("out", kProjection + ".wd_mult"), 1.0);
+}
+
+TEST_F(FsdpState, KeepsTheTypeOfMainWeights) {
+  plant_rounded();
+  EXPECT_EQ(dtype_of("ckpt", kTable), DType::kBF16);
+  EXPECT_THAT(told("fsdp_dtensor"), Not(HasSubstr("weights stay")));
+  EXPECT_EQ(dtype_of("out", kTable), DType::kBF16);
+  EXPECT_THAT(told("torch_dist"), HasSubstr("weights stay bfloat16, the main weights of "
+                                            "Megatron-FSDP\n"));
+}
+
+TEST_F(FsdpState, SaysThatMainWeightsAreFloat32) {
+  plant();
+  EXPECT_THAT(told("torch_dist"), HasSubstr("weights stay float32, the main weights of "
+                                            "Megatron-FSDP; --dtype bfloat16"));
 }
 
 TEST_F(FsdpState, GivesTablesTheRateOfTheirOwn) {

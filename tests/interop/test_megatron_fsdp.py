@@ -3,7 +3,8 @@
 loads them."""
 import checkpoints
 import pytest
-from newer_cases import FUSED, GATED, HYBRID, MOE, PREDICTION, TP
+import torch
+from newer_cases import FREEZE, FUSED, GATED, HYBRID, MOE, PREDICTION, TP
 from newer_truth import STATES, weight_of
 
 FSDP = (
@@ -76,3 +77,16 @@ def test_from_one_to_another(shardwright, newer_ranks, saved, tmp_path, name):
     before, after = (checkpoints.load_dcp(folder) for folder in (saved(name), tmp_path / "out"))
     assert {name for name in before if not name.startswith("rng_state.")} == after.keys()
     newer_ranks("megatron_fsdp_jobs", "load", 2, words=FSDP + CASES[name], folder=str(tmp_path / "out"))
+
+
+def test_the_type_of_main_weights_stays(shardwright, newer_ranks, tmp_path):
+    """That of frozen weights too, which have none."""
+    words = FSDP + " --megatron-fsdp-main-params-dtype bf16" + FREEZE
+    newer_ranks("megatron_fsdp_jobs", "save", 2, words=words, folder=str(tmp_path / "run"))
+    shardwright("convert", tmp_path / "run", tmp_path / "out", "--to", "fsdp_dtensor", "--shards", 1)
+    before, after = (checkpoints.load_dcp(tmp_path / folder) for folder in ("run", "out"))
+    assert before["model.module.output_layer.weight"].dtype == torch.bfloat16
+    assert {name: before[name].dtype for name in after} == {name: after[name].dtype for name in after}
+    assert "EQUAL" in shardwright("diff", tmp_path / "run", tmp_path / "out").stdout
+    done = shardwright("convert", tmp_path / "run", tmp_path / "dist", "--to", "torch_dist")
+    assert "weights stay bfloat16, the main weights" in done.stdout + done.stderr

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <iterator>
 #include <map>
+#include <set>
 #include <span>
 #include <unordered_map>
 #include <unordered_set>
@@ -311,6 +312,28 @@ VersionedNames versioned_names_of(const Catalog& stored, bool is_kept) {
   return names;
 }
 
+// A run chooses their type, float32 where it does not say. Frozen ones have another, and are known
+// by the states of the others.
+std::string note_on_main_weights(const Catalog& canonical) {
+  std::set<std::string_view> trained;
+  std::set<std::string_view> all;
+  for (const StoredTensor& tensor : canonical.tensors) {
+    const TensorDesc& desc = tensor.desc;
+    if (!is_castable_float(desc.dtype)) continue;
+    if (desc.name.starts_with("optimizer.state.param.")) trained.insert(torch_name(desc.dtype));
+    all.insert(torch_name(desc.dtype));
+  }
+  const std::set<std::string_view>& types = trained.empty() ? all : trained;
+  const std::string_view usual = torch_name(DType::kF32);
+  if (!types.empty() && !types.contains(usual)) {
+    return translated("weights stay {}, the main weights of Megatron-FSDP", fmt::join(types, ", "));
+  }
+  return translated(
+      "weights stay {}, the main weights of Megatron-FSDP; --dtype bfloat16 gives what such a "
+      "model usually computes with",
+      usual);
+}
+
 // The settings of each parameter, under the name that it has in torch_dist.
 std::vector<StoredObject> renamed_settings(const Catalog& stored, const ModuleTensors& tensors) {
   std::vector<StoredObject> settings;
@@ -412,11 +435,7 @@ Status undo_fsdp(const ConvertRequest& request, Checkpoint& source, Catalog& cat
     std::ranges::move(renamed_settings(stored, tensors), std::back_inserter(catalog.objects));
   }
   source.versioned_names = versioned_names_of(stored, stays);
-  if (!request.dtype && !stays) {
-    notes.emplace_back(
-        "weights stay float32, the main weights of Megatron-FSDP; --dtype bfloat16 gives what such "
-        "a model usually computes with");
-  }
+  if (!request.dtype && !stays) notes.push_back(note_on_main_weights(catalog));
   return {};
 }
 

@@ -270,7 +270,8 @@ class FsdpEntries {
   DraftTensor finished(Piece piece) {
     TensorDesc& desc = piece.tensor.desc;
     desc.name = join_fsdp_name(piece.name);
-    if (is_castable_float(desc.dtype) && !request_.dtype) desc.dtype = DType::kF32;
+    const bool keeps_dtype = request_.dtype || parts_.weights_are_main;
+    if (is_castable_float(desc.dtype) && !keeps_dtype) desc.dtype = DType::kF32;
     parts_.planner_paths.push_back(path_of(piece.name, desc.name));
     return std::move(piece.tensor);
   }
