@@ -175,6 +175,26 @@ TEST(MimoComponents, AreThoseOfTheFamily) {
   EXPECT_FALSE(std::filesystem::exists(out / "x"));
 }
 
+// A Gemma 4 may be without audio, though its family has it.
+TEST(MimoComponents, AreThoseThatTheSourceHas) {
+  const TemporaryFolder out;
+  ConvertRequest ordinary = to_hf(golden_path("hf/qwen3_vl/hf"), out / "ordinary");
+  ordinary.format = "torch_dist";
+  ASSERT_TRUE(convert_now(ordinary));
+  ConvertRequest request = to_mimo(out / "ordinary", out / "x", {"language=tp=1", "images=tp=1"});
+  request.exclude = {"vision_model.*"};
+  const auto refused = prepare_conversion(request);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, Code::kUsage);
+  EXPECT_THAT(refused.error().message,
+              HasSubstr("--component images: the source has no tensors of it; leave it out"));
+  const std::vector<std::string> language = {"language=tp=1"};
+  request.components = parse_components(language).value();
+  const auto converted = convert_now(request);
+  ASSERT_TRUE(converted) << converted.error().text();
+  EXPECT_EQ(converted->components.size(), 1U);
+}
+
 TEST(MimoOptimizer, IsNotMadeOfNothing) {
   const TemporaryFolder out;
   ConvertRequest ordinary = to_hf(golden_path("hf/qwen3_vl/hf"), out / "ordinary");

@@ -153,6 +153,7 @@ Status finish_drafts(Drafting& drafting) {
   PreparedConversion& result = drafting.result;
   TargetParts& parts = drafting.parts;
   SW_TRY(refuse_hostile_pickles(parts, *result.source.files));
+  if (drafting.traits().has_components) SW_TRY(check_component_tensors(result.family, parts));
   SW_TRY(check_heads(drafting));
   SW_TRY(mend_documents(result.request, result.source, parts.components.components, parts,
                         result.notes));

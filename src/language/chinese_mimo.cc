@@ -56,6 +56,8 @@ std::span<const Sentence> chinese_of_mimo() {
        "家族 {} 不是多模态的：它的映射文件没有列出组件"},
       {"--component {}: {} has no such component; it has {}",
        "--component {}: {} 没有这样的组件；它有 {}"},
+      {"--component {}: the source has no tensors of it; leave it out",
+       "--component {}: 来源没有它的张量；请去掉它"},
       {"--component: {} are not all parts of {}; give {}=tp=N too",
        "--component: {} 不是 {} 的全部组件；请同时给出 {}=tp=N"},
       {"{}: nothing is written into an archive", "{}: 不会向归档中写入任何内容"},

@@ -171,11 +171,24 @@ Status check_components(const std::string& family, std::span<const ComponentRout
                   component.name, family, names_of(routes));
     }
   }
-  for (const ComponentRoute& route : routes) {
-    if (layout.find(route.name) == nullptr) {
-      return fail(Code::kUsage, "--component: {} are not all parts of {}; give {}=tp=N too",
-                  names_of(layout.components), family, route.name);
+  return {};
+}
+
+Status check_component_tensors(const std::string& family, const TargetParts& parts) {
+  std::set<std::string, std::less<>> owners;
+  for (const DraftTensor& tensor : parts.tensors) {
+    const ComponentRoute* route = route_of(parts.routes, tensor.desc.name);
+    if (route != nullptr) owners.insert(route->name);
+  }
+  for (const ComponentRoute& route : parts.routes) {
+    const bool is_given = parts.components.find(route.name) != nullptr;
+    if (is_given == owners.contains(route.name)) continue;
+    if (is_given) {
+      return fail(Code::kUsage, "--component {}: the source has no tensors of it; leave it out",
+                  route.name);
     }
+    return fail(Code::kUsage, "--component: {} are not all parts of {}; give {}=tp=N too",
+                names_of(parts.components.components), family, route.name);
   }
   return {};
 }

@@ -13,11 +13,15 @@ namespace shardwright {
 /// torch_dist of a MIMO model: each component on ranks of its own.
 [[nodiscard]] const Target& mimo_target();
 
-/// Whether a family's routes and the components that the caller gave are the same, both ways.
-/// Errors: kNoFamily for a family without routes, kUsage with the component.
+/// Whether each component that the caller gave is one of the family's. Errors: kNoFamily for a
+/// family without routes, kUsage with the component.
 [[nodiscard]] Status check_components(const std::string& family,
                                       std::span<const ComponentRoute> routes,
                                       const ComponentLayout& layout);
+
+/// Whether the components that the caller gave are those that have tensors, both ways: a model may
+/// lack a tower that others of its family have. Error: kUsage with the component.
+[[nodiscard]] Status check_component_tensors(const std::string& family, const TargetParts& parts);
 
 /// Each component with everything solved. REQUIRES: check_components.
 [[nodiscard]] std::vector<ComponentRanks> ranks_of_components(
