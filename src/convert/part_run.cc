@@ -7,6 +7,7 @@
 #include "convert/part_journals.h"
 #include "convert/saved_plan.h"
 #include "convert/set_aside_journals.h"
+#include "convert/unfinished_work.h"
 #include "exec/payload_place.h"
 #include "shardwright/parts.h"
 
@@ -97,6 +98,7 @@ Result<ConvertReport> run_in(Publication& publication, const PreparedConversion&
   PartWork work{PieceList(conversion.plan, plan.piece_bytes), {}, {}};
   work.own = std::move(pieces_of_parts(work.pieces, part.count)[part.number - 1]);
   for (const std::uint32_t piece : work.own) work.own_bytes += work.pieces.bytes(piece);
+  SW_TRY(check_unfinished_files(conversion.plan, publication.partial_path()));
   SW_TRY(take_up_part(conversion, publication.directory(), plan, part, *journal, options, work));
   const std::uint64_t to_write = work.own_bytes - work.resumed_bytes;
   begin_phase(options, RunPhase::kCopy, to_write);
@@ -140,7 +142,9 @@ Result<ConvertReport> run_part(const PreparedConversion& conversion, const Saved
   const std::unique_ptr<Publication> publication = *std::move(begun);
   Result<ConvertReport> report = run_in(*publication, conversion, plan, part, options);
   if (report) report->notes = std::move(notes);
-  if (report || report.error().code == Code::kTargetExists) return report;
+  const bool is_told = !report && (report.error().code == Code::kTargetExists ||
+                                   report.error().code == Code::kCannotResume);
+  if (report || is_told) return report;
   Error error = std::move(report).error();
   error.message += translated("; what is written is kept in {}: the same command goes on",
                               publication->partial_path());

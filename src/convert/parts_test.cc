@@ -247,6 +247,23 @@ TEST_F(Parts, ThatWereKilledWriteOnlyTheRest) {
   EXPECT_TRUE(publish());
 }
 
+TEST_F(Parts, AreNotWrittenOverWhatTheyDidNotMake) {
+  do_parts(2, {1, 2});
+  const std::string file = folder() + "/iter_0000000/.metadata";
+  const std::uint64_t size = fs::file_size(file);
+  fs::resize_file(file, size + 1);
+  for (const Error& told : {error_of(do_part({2, 2})), error_of(publish())}) {
+    EXPECT_EQ(told.code, Code::kCannotResume);
+    EXPECT_THAT(told.message, HasSubstr(fmt::format(
+                                  "{}: found a file of {} bytes, expected an unfinished file of "
+                                  "at most {} bytes",
+                                  file, size + 1, size)));
+  }
+  fs::remove(file);
+  do_parts(2, {2});
+  EXPECT_TRUE(publish());
+}
+
 TEST_F(Parts, ThatAreStoppedGoOn) {
   const std::atomic<bool> cancelled = true;
   RunOptions options;

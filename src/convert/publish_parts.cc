@@ -6,6 +6,7 @@
 #include "convert/part_journals.h"
 #include "convert/saved_plan.h"
 #include "convert/set_aside_journals.h"
+#include "convert/unfinished_work.h"
 #include "shardwright/parts.h"
 
 namespace shardwright {
@@ -50,6 +51,7 @@ Result<ConvertReport> publish_parts(const PreparedConversion& conversion, const 
   Directory& folder = publication->directory();
   const std::string& path = publication->partial_path();
   const PieceList pieces(conversion.plan, plan.piece_bytes);
+  SW_TRY(check_unfinished_files(conversion.plan, path));
   FinishedParts parts = SW_TRY(find_finished_parts(folder, path, pieces, plan));
   SW_TRY(check_written(conversion, plan, pieces, folder, options, digests.get(), parts));
   SourceFiles& files = *conversion.source.files;

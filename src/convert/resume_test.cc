@@ -4,10 +4,12 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <map>
 
 #include "base/crc32.h"
@@ -531,6 +533,37 @@ TEST_F(ResumeFromDisk, PublishesNoGuardsThatAnEarlierRunMade) {
     EXPECT_EQ(fs::exists(place_ / path), name == "integrity.json") << name;
   }
   EXPECT_THAT(place_.get("out/iter_0000000/integrity.json"), Not(HasSubstr("of another run")));
+}
+
+TEST_F(ResumeFromDisk, NamesWhatLiesInThePlaceOfAFile) {
+  const fs::path file = fs::path(folder_) / "iter_0000000/__0_0.distcp";
+  const fs::path other = place_ / "other";
+  fs::copy_file(file, other);
+  const std::array<std::pair<const char*, std::function<void()>>, 4> ways = {{
+      {": found a link, expected", [&] { fs::create_symlink(other, file); }},
+      {": found something that is no file, expected", [&] { fs::create_directory(file); }},
+      {": found a file of several names, expected", [&] { fs::create_hard_link(other, file); }},
+      {": found a file of 99999999 bytes, expected an unfinished file of at most ",
+       [&] {
+         fs::copy_file(other, file);
+         fs::resize_file(file, 99'999'999);
+       }},
+  }};
+  for (const auto& [said, put] : ways) {
+    fs::remove(file);
+    put();
+    const auto refused = convert_now(request());
+    ASSERT_FALSE(refused) << said;
+    EXPECT_EQ(refused.error().code, Code::kCannotResume);
+    EXPECT_THAT(refused.error().message, HasSubstr(file.string() + said));
+    EXPECT_THAT(refused.error().message, HasSubstr("remove that, and the same command goes on"));
+  }
+  fs::remove(file);
+  const auto report = convert_now(request());
+  ASSERT_TRUE(report) << report.error().text();
+  EXPECT_EQ(difference(read_all_tensors(place_ / "out").value(),
+                       read_all_tensors(golden_path("hf/llama3")).value()),
+            "");
 }
 
 TEST_F(ResumeFromDisk, LeavesItAloneWithoutBeingAsked) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "convert/unfinished_work.h"
 
+#include <filesystem>
 #include <optional>
 #include <string_view>
 #include <utility>
@@ -46,8 +47,23 @@ std::vector<Candidate> candidates(const std::string& output) {
   return found;
 }
 
+// Of what is no unfinished file of at most `most` bytes; nothing for one, or where nothing is. Only
+// a file with one name is this conversion's alone.
+std::string other_thing(const std::string& path, std::uint64_t most) {
+  namespace fs = std::filesystem;
+  std::error_code error;
+  const fs::file_status status = fs::symlink_status(path, error);
+  if (!fs::exists(status)) return {};
+  if (fs::is_symlink(status)) return translated("a link");
+  if (!fs::is_regular_file(status)) return translated("something that is no file");
+  if (fs::hard_link_count(path, error) > 1 && !error) return translated("a file of several names");
+  const std::uintmax_t size = fs::file_size(path, error);
+  return error || size <= most ? std::string() : translated("a file of {} bytes", size);
+}
+
 Status take_up(const Candidate& candidate, const PreparedConversion& conversion,
                const RunOptions& options, PayloadDigests* digests, UnfinishedWork& work) {
+  SW_TRY(check_unfinished_files(conversion.plan, candidate.folder));
   const auto folder = SW_TRY(open_local_directory(candidate.folder));
   JournalledPieces journalled = journalled_pieces(candidate.journal, work.pieces);
   const Workers workers = begin_reading_back(conversion, options, work.pieces, journalled.finished);
@@ -98,6 +114,19 @@ Result<UnfinishedWork> begin_or_resume(const PreparedConversion& conversion,
   return fail(Code::kCannotResume,
               "{}: cannot go on with this unfinished output: {}; remove it to begin anew",
               left.back().folder, *difference(left.back().journal.head, work.head));
+}
+
+Status check_unfinished_files(const Plan& plan, const std::string& folder) {
+  for (std::size_t i = 0; i < plan.target.files.size(); ++i) {
+    const std::string path = folder + "/" + plan.target.files[i];
+    const std::string found = other_thing(path, plan.file_sizes[i]);
+    if (found.empty()) continue;
+    return fail(Code::kCannotResume,
+                "{}: found {}, expected an unfinished file of at most {} bytes, as this conversion "
+                "made it; remove that, and the same command goes on",
+                path, found, plan.file_sizes[i]);
+  }
+  return {};
 }
 
 Status help_reading_back(const PreparedConversion& conversion, const std::string& folder,

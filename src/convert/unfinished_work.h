@@ -39,6 +39,10 @@ using BeforeReadingBack = std::function<void(const std::string& folder, std::uin
                                                      PayloadDigests* digests,
                                                      const BeforeReadingBack& before_reading = {});
 
+/// What lies in the place of a file of an unfinished output in `folder` is that file, as far as it
+/// was written. Error: kCannotResume, with what is there instead.
+[[nodiscard]] Status check_unfinished_files(const Plan& plan, const std::string& folder);
+
 /// Does its share where another process of `options.sharing` takes up what lies in `folder`.
 [[nodiscard]] Status help_reading_back(const PreparedConversion& conversion,
                                        const std::string& folder, std::uint64_t piece_bytes,

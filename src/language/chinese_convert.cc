@@ -314,6 +314,13 @@ std::span<const Sentence> chinese_of_convert() {
        "a copy on a disk if it must be gone on with",
        "{}: 无法接着写这个未完成的输出：服务器既不给出 {} 的 ETag 也不给出日期，因此无法知道是否"
        "仍是同一个文件；要从头开始请删除该输出；若以后还需接着写，请从磁盘上的副本转换"},
+      {"{}: found {}, expected an unfinished file of at most {} bytes, as this conversion made it; "
+       "remove that, and the same command goes on",
+       "{}: 发现{}，应为该转换写的、最多 {} 字节的未完成文件；请将其删除，同一命令即可接着进行"},
+      {"a link", "一个链接"},
+      {"something that is no file", "不是文件的东西"},
+      {"a file of several names", "有多个名字的文件"},
+      {"a file of {} bytes", "一个 {} 字节的文件"},
       {"{}: cannot go on with this unfinished output: {}; remove it to begin anew",
        "{}: 无法接着写这个未完成的输出：{}；要从头开始请删除它"},
   });
