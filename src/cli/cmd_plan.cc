@@ -19,6 +19,7 @@
 #include "cli/rank_map.h"
 #include "cli/summary.h"
 #include "cli/table.h"
+#include "convert/conversion_output.h"
 #include "format/targets.h"
 #include "io/replace_file.h"
 #include "report/report.h"
@@ -69,6 +70,9 @@ std::string overview(const PreparedConversion& conversion, const ReplacedOutput&
   }
   table.add_row({"write", translated("{} to {}", format_bytes(cost.bytes_written),
                                      format_count(cost.target_files, "file"))});
+  if (const auto guards = guard_paths(conversion); !guards.empty()) {
+    table.add_row({"digests", name_list(guards)});
+  }
   if (!replaced.entries.empty()) table.add_row({"replace", replaced_text(replaced)});
   table.add_row({"disk", disk_text(cost, free_bytes)});
   if (conversion.peak_memory_bytes > 0) {

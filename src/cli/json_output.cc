@@ -7,6 +7,7 @@
 
 #include "cli/rank_map.h"
 #include "cli/summary.h"
+#include "convert/conversion_output.h"
 #include "format/formats.h"
 #include "format/targets.h"
 
@@ -219,6 +220,7 @@ std::string plan_json(const PreparedConversion& conversion, const ReplacedOutput
   }
   json.close();
   write_files(json, plan);
+  json.texts("digest_files", guard_paths(conversion));
   write_tensors(json, plan.target, matching_tensors(plan.target, {}));
   write_objects(json, plan.target);
   json.close();

@@ -185,6 +185,16 @@ bool hashes_output(const ConvertRequest& request) {
   return request.sha256 || !request.sign.empty();
 }
 
+std::vector<std::string> guard_paths(const PreparedConversion& conversion) {
+  const ConvertRequest& request = conversion.request;
+  const std::string folder = digested_folder(conversion.plan.target.files);
+  std::vector<std::string> paths;
+  if (request.digests) paths.push_back(digest_file_path(conversion.plan));
+  if (request.sha256) paths.push_back(folder + std::string(kIntegrityFile));
+  if (!request.sign.empty()) paths.push_back(folder + std::string(kSignatureFile));
+  return paths;
+}
+
 Result<std::vector<ListedDigest>> hash_output(const PreparedConversion& conversion,
                                               const RunOptions& options,
                                               const Directory& directory) {

@@ -44,6 +44,10 @@ void begin_phase(const RunOptions& options, RunPhase phase, std::uint64_t bytes)
 /// Whether all that is written is read for the sake of its SHA-256.
 [[nodiscard]] bool hashes_output(const ConvertRequest& request);
 
+/// The files of digests and of a signature that are written beside the plan's own, whose sizes
+/// nobody knows before.
+[[nodiscard]] std::vector<std::string> guard_paths(const PreparedConversion& conversion);
+
 /// The SHA-256 of all files that it is made of, by whoever `options` says; `directory` has all of
 /// them. Errors: those of run_jobs and of reading.
 [[nodiscard]] Result<std::vector<ListedDigest>> hash_output(const PreparedConversion& conversion,
