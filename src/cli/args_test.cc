@@ -377,6 +377,8 @@ TEST(ParseArguments, RefusesWithTheFlagsName) {
       {{"diagnose"}, "PATH is missing"},
       {{"diagnose", "a", "--ep", "0"}, "--ep: found '0'"},
       {{"diagnose", "a", "--lang", "de"}, "--lang: found 'de', expected en or zh"},
+      {{"convert", "--plan", "p", "--part", "1/1", "--threads", "abc"}, "--threads: found 'abc'"},
+      {{"convert", "--part", "0/1", "--plan", "p"}, "--part: found '0/1'"},
       {{"explain"}, "CODE is missing; give a code such as SW0307 or L07"},
       {{"diff", "a", "--tolerance", "1"}, "B is missing; give the path of a second checkpoint"},
       {{"diff", "a", "b", "--tolerance", "-1"},

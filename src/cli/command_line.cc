@@ -175,15 +175,16 @@ std::string said_of(const CLI::Error& error) {
 }
 
 Status refuse(const CLI::App& command, const CLI::Error& error) {
+  const std::string what = said_of(error);
+  // A value that is wrong may belong to a flag without which nothing were missing.
+  if (dynamic_cast<const CLI::ValidationError*>(&error) != nullptr) {
+    return fail(Code::kUsage, "{}", what);
+  }
   const auto actions = command.get_subcommands();
   const CLI::Option* missing = missing_option(actions.empty() ? command : *actions.front());
   if (missing != nullptr) {
     return fail(Code::kUsage, "{} is missing; give {}", missing->get_name(),
                 missing->get_description());
-  }
-  const std::string what = said_of(error);
-  if (dynamic_cast<const CLI::ValidationError*>(&error) != nullptr) {
-    return fail(Code::kUsage, "{}", what);
   }
   return fail(Code::kUsage, "{}: {}; {}", command.get_name(), what, see_help(command));
 }
