@@ -39,6 +39,9 @@ std::unexpected<Error> fail_errno(int os_errno, std::string message) {
     reason +=
         translated(" for this file system or for the limit on files (ulimit -f); raise the limit");
   }
+  if (os_errno == EMFILE) {
+    reason += translated("; raise the limit on open files, the hard one too (ulimit -Hn)");
+  }
   return std::unexpected(
       Error{code_of(os_errno), fmt::format("{}: {}", message, reason), os_errno});
 }

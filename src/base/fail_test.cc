@@ -19,6 +19,12 @@ TEST(FailErrno, PicksTheCodeThatErrnoMeans) {
   EXPECT_EQ(code_for(EIO), Code::kIo);
 }
 
+TEST(FailErrno, SaysHowLimitsAreRaised) {
+  EXPECT_NE(fail_errno(EMFILE, "file").error().message.find("(ulimit -Hn)"), std::string::npos);
+  EXPECT_NE(fail_errno(EFBIG, "file").error().message.find("(ulimit -f)"), std::string::npos);
+  EXPECT_EQ(fail_errno(EIO, "file").error().message.find("ulimit"), std::string::npos);
+}
+
 std::string within(const char* object, const char* message) {
   return Error{Code::kIo, message, 0}.within(object).message;
 }

@@ -37,8 +37,9 @@ struct Leftovers {
 Leftovers leftovers_of(const std::string& output) {
   std::error_code error;
   // Absolute first: of a relative path that is not there nothing would be resolved.
-  const fs::path target = fs::weakly_canonical(fs::absolute(output), error);
+  const fs::path target = fs::weakly_canonical(fs::absolute(output, error), error);
   Leftovers found;
+  if (error) return found;
   const auto outputs = list_partial_outputs(target.parent_path());
   for (const PartialOutput& one : outputs ? *outputs : std::vector<PartialOutput>()) {
     if (one.target != target.filename()) continue;

@@ -8,6 +8,7 @@
 #include "base/fail.h"
 #include "base/text.h"
 #include "io/named_file.h"
+#include "io/remote_path.h"
 #include "io/replace_file.h"
 
 namespace shardwright::cli {
@@ -15,6 +16,9 @@ namespace shardwright::cli {
 Result<bool> check_named_output(std::string_view flag, const std::string& path,
                                 const std::function<bool(std::string_view)>& is_ours) {
   constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 30;
+  if (Status is_local = check_local_output(path); !is_local) {
+    return std::unexpected(std::move(is_local).error().within(std::string(flag)));
+  }
   std::error_code ignored;
   const bool is_there = std::filesystem::exists(std::filesystem::symlink_status(path, ignored));
   if (is_there) {
