@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Master weights of Megatron's precision-aware optimizer, which Transformer Engine keeps as what the
 bfloat16 weights lack of them (store_param_remainders)."""
+import pickle
 import shutil
 
 import pytest
@@ -128,3 +129,26 @@ def test_what_becomes_the_model_must_be_the_model(shardwright, dist, tmp_path):
     rewritten(dist, tmp_path / "half", change, main_params_dtype=torch.float16)
     told = shardwright("convert", tmp_path / "half", tmp_path / "out", *flags).stderr
     assert "they are not compared" in told
+
+
+@pytest.mark.parametrize("form", ["torch_dist", "legacy"])
+def test_classes_in_groups_are_left_out(shardwright, dist, tmp_path, form):
+    """An optimizer with parts on the CPU (--optimizer-cpu-offload) has the classes of its parts there, and Megatron
+    loads these files with weights_only."""
+    from megatron.core.safe_globals import register_safe_globals
+
+    register_safe_globals()
+    shutil.copytree(dist, tmp_path / "in")
+    file = checkpoints.iteration_folder(tmp_path / "in") / "common.pt"
+    common = torch.load(file, weights_only=True)
+    for group in common["optimizer"]["optimizer"]["param_groups"]:
+        group["cpu_optimizer_cls"] = torch.optim.AdamW
+    torch.save(common, file)
+    with pytest.raises(pickle.UnpicklingError):
+        torch.load(file, weights_only=True)
+    done = shardwright("convert", tmp_path / "in", tmp_path / "out", "--to", form, "--optimizer", "keep")
+    assert "without cpu_optimizer_cls" in done.stdout + done.stderr
+    (file,) = checkpoints.iteration_folder(tmp_path / "out").rglob("*.pt")
+    written = torch.load(file, weights_only=True)["optimizer"]["optimizer"]["param_groups"]
+    kept = common["optimizer"]["optimizer"]["param_groups"][0].keys() - {"cpu_optimizer_cls", "step"}
+    assert kept <= written[0].keys() and "cpu_optimizer_cls" not in written[0]
