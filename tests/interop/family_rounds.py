@@ -130,7 +130,8 @@ def of_local_modules(shardwright, hf, tmp_path, *flags):
 
 
 def digest(shardwright, path):
-    return shardwright("hash", path).stdout.split()[0]
+    lines = shardwright("hash", path).stdout.splitlines()
+    return next(line for line in lines if "(model: " in line)
 
 
 def there_and_back(shardwright, root, tmp_path):
