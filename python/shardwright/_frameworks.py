@@ -2,6 +2,7 @@
 """What tensors are made of: numpy's arrays, torch's tensors, or memory that speaks DLPack."""
 from . import _core
 from ._errors import UsageError
+from ._torch_memory import bytes_of
 
 
 class _Numpy:
@@ -40,10 +41,8 @@ class _Torch:
         return torch.empty(shape, dtype=getattr(torch, dtype))
 
     def bytes_of(self, tensor):
-        import torch
-
         # numpy's view of the same memory: not every torch speaks DLPack with every numpy.
-        return tensor.detach().reshape(-1).view(torch.uint8).numpy()
+        return bytes_of(tensor.detach()).numpy()
 
     def finish(self, tensor):
         return tensor if self._device is None else tensor.to(self._device)

@@ -180,6 +180,7 @@ class Checkpoint:
         text = f"tensor {name}: no such name; see keys()"
         if self._no_megatron is not None:
             text += f"; Megatron's names are not known here, because: {self._no_megatron}"
+            text += '; what tells them is an argument of open(names="megatron")'
         raise UnknownNameError("SW0900", text)
 
     def _by_megatron(self):

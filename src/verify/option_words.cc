@@ -90,7 +90,9 @@ std::string in_words_of_arguments(std::string_view text) {
   std::string out;
   while (!text.empty()) {
     const std::size_t at = std::min({text.find("--"), text.find("'shardwright "), text.size()});
-    const bool inside = at > 0 && (is_word(text[at - 1]) || text[at - 1] == '-');
+    // A path may have a part that begins so.
+    const bool inside =
+        at > 0 && (is_word(text[at - 1]) || text[at - 1] == '-' || text[at - 1] == '/');
     out += text.substr(0, at);
     text.remove_prefix(at);
     if (text.empty()) break;

@@ -24,6 +24,7 @@ TEST(WordsOfArguments, LeaveCommandLinesAndWordsAlone) {
   EXPECT_EQ(said("run 'shardwright convert a b --to hf' first"),
             "run 'shardwright convert a b --to hf' first");
   EXPECT_EQ(said("see 'shardwright verify --help'"), "see help(shardwright.verify)");
+  EXPECT_EQ(said("/nope/--hf-config: cannot open"), "/nope/--hf-config: cannot open");
   EXPECT_EQ(said("a--b, -- and --- and --1"), "a--b, -- and --- and --1");
   EXPECT_EQ(said("'shardwright open"), "'shardwright open");
   EXPECT_EQ(said("--"), "--");

@@ -416,6 +416,28 @@ def test_dcp_save_is_read_by_torch_and_by_us(tmp_path):
     assert shardwright.verify(path).proven
 
 
+def test_strides_of_one_element_or_none_say_nothing(tmp_path):
+    """torch calls all of these contiguous."""
+    wide = torch.arange(12.0).reshape(1, 12)
+    state = {
+        "column": wide[:, 3],
+        "step": torch.arange(2.0)[::2],
+        "square": wide[:, 5:6].t(),
+        "scalar": torch.tensor(1.0).expand(1),
+        "empty": torch.arange(8.0).reshape(2, 4)[:0, 2],
+    }
+    assert all(tensor.is_contiguous() for tensor in state.values())
+    path = tmp_path / "step"
+    dcp.save(state, storage_writer=StorageWriter(path), no_dist=True)
+    for reader in (dcp.FileSystemReader(path), StorageReader(path), StorageReader(path, locality=True)):
+        into = {
+            name: torch.zeros(24).as_strided(tensor.shape, tensor.stride())
+            for name, tensor in state.items()
+        }
+        dcp.load(into, storage_reader=reader, no_dist=True)
+        assert all(torch.equal(into[name], state[name]) for name in state)
+
+
 def test_a_nested_state_dict_comes_back_nested(tmp_path):
     state = {**state_of(3), "optim": {"param_groups": [{"lr": 0.1}], "state": {"w": torch.ones(2)}}}
     path = tmp_path / "step"

@@ -3,6 +3,7 @@
 import torch
 import torch.distributed as dist
 
+from .._torch_memory import bytes_of
 from ._host_memory import HostMemory
 from ._job import device_of
 from ._rounds import Piece
@@ -90,8 +91,7 @@ class Exchange:
     def put(self, piece, box):
         """Gives the elements of a piece of this round that this rank sends."""
         at = self._places[id(piece)]
-        flat = box.contiguous().reshape(-1).view(torch.uint8)
-        self._outgoing[at : at + piece.bytes].copy_(flat)
+        self._outgoing[at : at + piece.bytes].copy_(bytes_of(box.contiguous()))
         self.sent_bytes += piece.bytes
 
     def run(self, unpack):

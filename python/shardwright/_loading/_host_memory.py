@@ -9,6 +9,7 @@ import torch
 
 from .. import _core
 from .._errors import Error
+from .._torch_memory import bytes_of
 
 _TOKEN_BYTES = 16
 _BOOT = pathlib.Path("/proc/sys/kernel/random/boot_id")
@@ -72,7 +73,7 @@ class HostMemory:
     def read(self, member, address, memory):
         """Fills a dense tensor with what a member has at that address. It must leave it there until
         all are done."""
-        bytes_ = memory.reshape(-1).view(torch.uint8).numpy()
+        bytes_ = bytes_of(memory).numpy()
         _core.read_memory_of(self._processes[member], address, bytes_)
 
     def take(self, size):

@@ -8,6 +8,7 @@ import torch
 
 from .._errors import make
 from .._pickles import check_intact
+from .._torch_memory import bytes_of
 from ._rounds import Piece, pieces_of, rounds_of
 
 
@@ -169,7 +170,7 @@ class Phase:
     def _read_chunk(self, reader, number, place):
         read, parts = self._reads[number], self._own_parts.get(number, [])
         chunk = self._memory_for(read, parts)
-        reader.read(place, chunk.reshape(-1).view(torch.uint8).numpy())
+        reader.read(place, bytes_of(chunk).numpy())
         for which, origin, shape in parts:
             wanted = self.wanted[which]
             target = wanted.target[_slices(origin, shape, wanted.origin)]

@@ -36,6 +36,7 @@ class SaveStrategy(TorchDistSaveShardedStrategy):
         threads: int = 0,
         max_staging_bytes: int = ...,
         silent_seconds: float = 6.0,
+        arrival_seconds: Optional[float] = None,
         **options: Any,
     ) -> None: ...
     def save(self, sharded_state_dict: dict[str, Any], checkpoint_dir: _Path) -> None: ...

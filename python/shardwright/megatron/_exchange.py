@@ -18,9 +18,6 @@ _BEAT_SECONDS = 1.0
 # Who waits asks again after a share of what it has waited, so that little is lost; and all ranks
 # together no more often than a store answers.
 _PAUSE_SHARE, _LONGEST_PAUSE, _STORE_SECONDS = 0.05, 0.05, 1e-4
-# For a rank to come at all: others may be behind, with another step or a slow disk.
-_ARRIVAL_SECONDS = 120.0
-
 # What rank 0 began last may have failed before this rank came: it waits so long for a newer one.
 _NEWER_SECONDS = 5.0
 
@@ -57,7 +54,7 @@ class _Attempts:
         _store_of("attempts").set("begun", json.dumps(self._begun))
         return self._last
 
-    def join(self, path):
+    def join(self, path, arrival_seconds):
         """The number of the one that rank 0 began."""
         name, store = _name_of(path, ""), _store_of("attempts")
         begun, seen, of_seen = time.monotonic(), 0, None
@@ -71,8 +68,8 @@ class _Attempts:
                 if not of_seen.check(["failed"]) or waited > _NEWER_SECONDS:
                     self._last = number
                     return number
-            if waited > _ARRIVAL_SECONDS:
-                text = f"rank 0: gave no sign of life for {waited:.0f} s"
+            if waited > arrival_seconds:
+                text = f"rank 0: has not come to this save for {waited:.0f} s (arrival_seconds)"
                 raise make("SW0114", f"{path}: not saved; {text}")
             _pause(waited)
 
@@ -81,16 +78,21 @@ class Exchange:
     """What the ranks tell one another about the save to `path`.
 
     A rank that fails calls `fail`, and every other rank that waits raises; so does one that waits
-    for a rank whose process is gone or hangs for more than `silent_seconds`. Collectives of the job
-    are not used: they would wait for half an hour. Not safe for concurrent use.
+    for a rank whose process is gone or hangs for more than `silent_seconds`, or that has not come
+    for `arrival_seconds`: others may be behind, with another step or a slow disk. Collectives of the
+    job are not used: they would wait for half an hour. Not safe for concurrent use.
     """
 
-    def __init__(self, path, silent_seconds):
+    def __init__(self, path, silent_seconds, arrival_seconds):
         self.rank, self.world = dist.get_rank(), dist.get_world_size()
         self._path = path
         self._silent = silent_seconds
+        self._arrival = arrival_seconds
+        if arrival_seconds is None:  # as long as a collective of the job would wait
+            self._arrival = distributed_c10d._get_default_store().timeout.total_seconds()
         attempts = _Attempts.of_job()
-        attempt = attempts.begin(path) if self.rank == 0 else attempts.join(path)
+        is_first = self.rank == 0
+        attempt = attempts.begin(path) if is_first else attempts.join(path, self._arrival)
         name = _name_of(path, attempt)
         self._store = _store_of(name)
         self._heart = _Heart(_store_of(name), self.rank)
@@ -164,8 +166,10 @@ class Exchange:
             elif known is None and beat is None:
                 since = self._begun
             self._heard[rank] = beat, since
-            if now - since > (self._silent if beat is not None else _ARRIVAL_SECONDS):
-                text = f"rank {rank}: gave no sign of life for {now - since:.0f} s"
+            if now - since > (self._silent if beat is not None else self._arrival):
+                what = "gave no sign of life" if beat is not None else "has not come to this save"
+                option = "silent_seconds" if beat is not None else "arrival_seconds"
+                text = f"rank {rank}: {what} for {now - since:.0f} s ({option})"
                 self._set("failed", text.encode())
                 raise make("SW0114", f"{self._path}: not saved; {text}")
 

@@ -45,6 +45,8 @@ class SaveStrategy(TorchDistSaveShardedStrategy):
     * `max_staging_bytes`: what an async save copies to host memory at most, in bytes. The rest is
       written before it returns. The memory is kept for the next save.
     * `silent_seconds`: after which time a rank that gave no sign of life counts as dead.
+    * `arrival_seconds`: how long a rank may come later than others to a save. None: until the
+      process group's own timeout.
 
     An async save copies, and writes in a thread of this process; the next one waits for it. If a
     rank fails or dies, every other one raises StorageError (SW0114), nothing is published, and what
@@ -63,6 +65,7 @@ class SaveStrategy(TorchDistSaveShardedStrategy):
         threads=0,
         max_staging_bytes=_STAGING_BYTES,
         silent_seconds=6.0,
+        arrival_seconds=None,
         **options,
     ):
         balance_once()
@@ -73,6 +76,7 @@ class SaveStrategy(TorchDistSaveShardedStrategy):
         self.tp_group, self.dp_group = tp_group, dp_group
         self.threads = threads
         self.silent_seconds = silent_seconds
+        self.arrival_seconds = arrival_seconds
         self._staging = Staging(max_staging_bytes)
         self._background = None
         self._saved_before = None
@@ -132,7 +136,7 @@ class _Job:
     def __init__(self, strategy, folder, common):
         self._strategy, self._folder, self._common = strategy, folder, common
         self._begun = time.monotonic()
-        self._exchange = Exchange(folder, strategy.silent_seconds)
+        self._exchange = Exchange(folder, strategy.silent_seconds, strategy.arrival_seconds)
         self._file = self._plan = self._generation = None
         self._replicas = self._staged = 0
         self._blocking = 0.0

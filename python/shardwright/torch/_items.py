@@ -6,6 +6,7 @@ import torch
 import torch.distributed as dist
 
 from .. import _core
+from .._torch_memory import bytes_of
 from ._values import Value, nothing
 
 _ALIGNMENT = 64  # of what is staged; every dtype's element divides it
@@ -60,7 +61,7 @@ class ItemFile:
                 on_host = self._values[end].tensor.device.type == "cpu"
                 copied += 0 if on_host else self._values[end].nbytes
                 end += 1
-            payloads = [_bytes_of(value.dense().cpu()) for value in self._values[start:end]]
+            payloads = [bytes_of(value.dense().cpu()) for value in self._values[start:end]]
             self._writer.write(start, payloads, self._threads)
             start = end
 
@@ -109,7 +110,3 @@ def share_of_processors():
         ranks = min(ranks, torch.cuda.device_count())
     share = max(1, (os.cpu_count() or 1) // max(ranks, 1))
     return min(share, len(os.sched_getaffinity(0)), _MOST_THREADS)
-
-
-def _bytes_of(tensor):
-    return tensor.reshape(-1).view(torch.uint8)
