@@ -4,6 +4,7 @@
 #include "base/text.h"
 #include "base/translated.h"
 #include "dcp/dcp_metadata.h"
+#include "dcp/rank_metadata.h"
 #include "format/folder.h"
 #include "format/nothing_stored.h"
 
