@@ -14,6 +14,7 @@
 #include "exec/finish_reading.h"
 #include "plan/canonical.h"
 #include "plan/source_place.h"
+#include "remote/open_path.h"
 #include "verify/adapter_settings.h"
 #include "verify/element_difference.h"
 #include "verify/model_settings.h"
@@ -52,7 +53,9 @@ class Comparison {
       : left_(left),
         right_(right),
         tolerance_(tolerance),
-        workload_(options, bytes_of(left)),
+        workload_(options, bytes_of(left),
+                  is_remote_path(left.checkpoint.location.path) ||
+                      is_remote_path(right.checkpoint.location.path)),
         tile_bytes_(workload_.buffer_bytes(4)) {}
 
   Result<DiffReport> run() {

@@ -9,6 +9,7 @@
 #include "exec/finish_reading.h"
 #include "io/source_files.h"
 #include "plan/source_place.h"
+#include "remote/open_path.h"
 #include "verify/digest.h"
 #include "verify/tile_buffer.h"
 #include "verify/workload.h"
@@ -64,7 +65,7 @@ Result<HashReport> hash_view(const View& view, const ProofOptions& options) {
   const LastReading last(*view.checkpoint.files);
   const HashOrder order = order_of(view);
   const Lowering lowering(view.plan);
-  Workload workload(options, bytes_of(view));
+  Workload workload(options, bytes_of(view), is_remote_path(view.checkpoint.location.path));
   const std::size_t tile_bytes = workload.buffer_bytes(2);
   const auto make_worker = [&]() -> JobWorker {
     const auto buffer = std::make_shared<TileBuffer>(view, lowering, tile_bytes);

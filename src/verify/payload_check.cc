@@ -15,6 +15,7 @@
 #include "dcp/torch_items.h"
 #include "io/prefetched_file.h"
 #include "io/source_files.h"
+#include "remote/open_path.h"
 #include "verify/findings.h"
 #include "verify/workload.h"
 
@@ -67,7 +68,7 @@ class Check {
         const ProofOptions& options, VerifyReport& report)
       : checkpoint_(checkpoint),
         items_(items),
-        workload_(options, total(items)),
+        workload_(options, total(items), is_remote_path(checkpoint.location.path)),
         block_bytes_(workload_.buffer_bytes(2)),
         report_(report) {}
 

@@ -36,7 +36,7 @@ void Magnitudes::add(const Magnitudes& other) {
 }
 
 Result<std::vector<TensorStatistics>> statistics_of(const View& view, const ProofOptions& options) {
-  Workload workload(options, bytes_of(view));
+  Workload workload(options, bytes_of(view), false);
   // Decoded values take eight bytes each, whatever they were.
   const std::size_t tile_bytes = workload.buffer_bytes(2) / 8;
   const std::size_t count = view.plan.target.tensors.size();

@@ -12,6 +12,7 @@ constexpr std::size_t kAllBuffersBytes = std::size_t{64} << 20;
 constexpr std::size_t kLeastBufferBytes = std::size_t{64} << 10;
 // A larger buffer gains nothing and falls out of the cache.
 constexpr std::size_t kMostBufferBytes = std::size_t{1} << 18;
+constexpr std::size_t kMostRequestBytes = std::size_t{4} << 20;
 
 constexpr std::uint64_t kSharedJobs = 256;
 constexpr std::uint64_t kMostSharedJobBytes = std::uint64_t{16} << 20;
@@ -30,8 +31,11 @@ std::uint64_t shared_job_bytes(std::uint64_t total) {
   return std::clamp<std::uint64_t>(total / kSharedJobs, kMostBufferBytes, kMostSharedJobBytes);
 }
 
-Workload::Workload(const ProofOptions& options, std::uint64_t total)
-    : options_(options.run), total_(total), workers_(workers_of(options)) {
+Workload::Workload(const ProofOptions& options, std::uint64_t total, bool asks_servers)
+    : options_(options.run),
+      total_(total),
+      asks_servers_(asks_servers),
+      workers_(workers_of(options)) {
   if (!options_.on_progress) return;
   workers_.on_progress = [this](std::uint64_t) {
     const std::uint64_t by_others =
@@ -43,7 +47,8 @@ Workload::Workload(const ProofOptions& options, std::uint64_t total)
 std::size_t Workload::buffer_bytes(int parts) const {
   const std::size_t share =
       kAllBuffersBytes / (static_cast<std::size_t>(threads()) * static_cast<std::size_t>(parts));
-  return std::clamp(share, kLeastBufferBytes, kMostBufferBytes);
+  const std::size_t most = asks_servers_ ? kMostRequestBytes : kMostBufferBytes;
+  return std::clamp(share, kLeastBufferBytes, most);
 }
 
 Status Workload::run(std::size_t count, const std::function<Worker()>& make_worker) {

@@ -28,8 +28,9 @@ class Workload {
   /// Does one job, by its number. Each thread has its own, with its own buffers.
   using Worker = std::function<Status(std::size_t)>;
 
-  /// Borrows `options`. `total`: bytes to be read, for the progress.
-  Workload(const ProofOptions& options, std::uint64_t total);
+  /// Borrows `options`. `total`: bytes to be read, for the progress. `asks_servers`: each read is a
+  /// request, so buffers are larger.
+  Workload(const ProofOptions& options, std::uint64_t total, bool asks_servers);
 
   /// Does the jobs [0, count) in this order, several at a time. Error: the first that a job gives;
   /// kCancelled.
@@ -50,6 +51,7 @@ class Workload {
  private:
   const RunOptions& options_;
   std::uint64_t total_;
+  bool asks_servers_;
   Workers workers_;
   std::atomic<std::uint64_t> done_{0};
 };

@@ -170,6 +170,10 @@ class WebServer(Remote):
                 self.assertGreater(there, 10_000_000)
                 self.assertLess(fetched, 1.1 * there)
                 self.assertLess(len(asked), 40)
+                for command in (("hash",), ("verify",)):
+                    before = len(web.requests)
+                    self.works(*command, f"{web.url}/run", "--threads", "2")
+                    self.assertLess(len(web.requests) - before, 80, command)
 
     def test_nothing_there(self):
         web = self.serve({"x": b"x"})
