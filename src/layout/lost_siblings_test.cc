@@ -67,13 +67,21 @@ TEST(LostSiblings, AreNotWhatFewHave) {
   EXPECT_THAT(lost(tensors, {}), IsEmpty()) << "two kinds of layers";
 }
 
+// A layer without two modules is of another kind.
+TEST(LostSiblings, AreOfOneModule) {
+  const std::string layer = "vision_tower.blocks.1.";
+  EXPECT_THAT(lost(tower(3), {layer + "attn.q_proj.weight", layer + "attn.q_proj.bias",
+                              layer + "attn.k_proj.weight", layer + "attn.k_proj.bias"}),
+              IsEmpty());
+}
+
 TEST(LostWeights, AreThoseOfBiases) {
-  std::vector<TensorDesc> tensors = {{"vision_tower.patch.weight", DType::kF32, {4, 3}},
-                                     {"vision_tower.patch.bias", DType::kF32, {4}},
+  std::vector<TensorDesc> tensors = {{"vision_tower.patch.bias", DType::kF32, {4}},
+                                     {"vision_tower.patch.weight", DType::kF32, {4, 3}},
                                      {"vision_tower.table", DType::kF32, {4}}};
   EXPECT_THAT(lost(tensors, {}), IsEmpty());
   EXPECT_THAT(lost(tensors, {"vision_tower.patch.bias"}), IsEmpty()) << "some have none";
-  EXPECT_THAT(lost(tensors, {tensors[0].name}), ElementsAre(tensors[0].name));
+  EXPECT_THAT(lost(tensors, {tensors[1].name}), ElementsAre(tensors[1].name));
 }
 
 }  // namespace

@@ -43,6 +43,7 @@ TEST(TowerCheck, HoldsSizesAgainstTensors) {
   const auto tensors = tower("model.visual.blocks.", 3);
   EXPECT_THAT(keys_of(vision(3, 8, 12), tensors), IsEmpty());
   EXPECT_THAT(keys_of(vision(4, 8, 12), tensors), ElementsAre("vision_config.depth"));
+  EXPECT_THAT(keys_of(vision(2, 8, 12), tensors), ElementsAre("vision_config.depth"));
   EXPECT_THAT(keys_of(vision(3, 9, 12), tensors), ElementsAre("vision_config.hidden_size"));
   EXPECT_THAT(keys_of(vision(3, 8, 13), tensors), ElementsAre("vision_config.intermediate_size"));
   // Gates and what they gate may be in one linear; a merger's width may be meant.
@@ -58,6 +59,7 @@ TEST(TowerCheck, LooksAtEachTowerByItself) {
   Arguments values = vision(3, 8, 12);
   values.insert_or_assign("thinker_config.audio_config.encoder_layers", std::int64_t{2});
   EXPECT_THAT(keys_of(values, tensors), IsEmpty());
+  EXPECT_THAT(keys_of(vision(7, 8, 12), tensors), ElementsAre("vision_config.depth"));
   values.insert_or_assign("thinker_config.audio_config.encoder_layers", std::int64_t{3});
   EXPECT_THAT(keys_of(values, tensors), ElementsAre("thinker_config.audio_config.encoder_layers"));
 }
