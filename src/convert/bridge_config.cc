@@ -203,8 +203,9 @@ class Writer {
     set("num_layers_in_first_pipeline_stage", value_of("decoder_first_pipeline_num_layers"));
     set("num_layers_in_last_pipeline_stage", value_of("decoder_last_pipeline_num_layers"));
     set("rope_scaling", is_true(arguments_, "use_rope_scaling"));
-    if (is_true(arguments_, "use_rope_scaling"))
+    if (is_true(arguments_, "use_rope_scaling")) {
       set("rope_scaling_factor", value_of("rope_scaling_factor"));
+    }
     set("seq_len_interpolation_factor", value_of("rotary_seq_len_interpolation_factor"));
     set("should_pad_vocab", false);
     const bool is_quick = is_true(arguments_, "quick_geglu");

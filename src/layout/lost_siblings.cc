@@ -7,12 +7,11 @@
 #include <cstdint>
 #include <iterator>
 #include <map>
-#include <optional>
 #include <string_view>
 #include <utility>
 #include <vector>
 
-#include "base/text.h"
+#include "layout/numbered_name.h"
 
 namespace shardwright {
 namespace {
@@ -22,16 +21,6 @@ using Rests = std::set<std::string_view>;
 using Siblings = std::map<std::int64_t, Rests>;
 // Layers that have just these.
 using KindOfSibling = std::pair<Rests, std::vector<std::int64_t>>;
-
-// A name is in a stack for each number in it.
-void add_to_siblings(std::string_view name, std::map<std::string_view, Siblings>& stacks) {
-  for (std::size_t at = name.find('.'); at != std::string_view::npos; at = name.find('.', at + 1)) {
-    std::string_view rest = name.substr(at + 1);
-    const std::optional<std::int64_t> number = take_number(rest);
-    if (!number || !rest.starts_with('.')) continue;
-    stacks[name.substr(0, at)][*number].insert(rest.substr(1));
-  }
-}
 
 std::string_view module_before(std::string_view rest) {
   const std::size_t dot = rest.rfind('.');
@@ -70,7 +59,11 @@ std::vector<KindOfSibling> kinds_of(const Siblings& layers) {
 
 std::set<std::string> lost_siblings(std::span<const TensorDesc* const> tensors) {
   std::map<std::string_view, Siblings> stacks;
-  for (const TensorDesc* tensor : tensors) add_to_siblings(tensor->name, stacks);
+  for (const TensorDesc* tensor : tensors) {
+    for (const LayerName& name : split_at_numbers(tensor->name)) {
+      stacks[name.stack][*name.index].insert(name.rest);
+    }
+  }
   std::set<std::string> lost;
   for (const auto& [stack, layers] : stacks) {
     const std::vector<KindOfSibling> kinds = kinds_of(layers);

@@ -75,7 +75,7 @@ PlainNorms::PlainNorms(std::span<const TensorDesc> tensors) : scaled_(tensors) {
     if (attending.contains(layer) && !is_own(layer)) before_attention_.emplace(layer);
   }
   has_any_ = !before_attention_.empty();
-  // LayerNames of a stage may all have another mixer: then only a norm in front of a dense MLP
+  // Layers of a stage may all have another mixer: then only a norm in front of a dense MLP
   // tells, and only beside a mixer of Megatron-Core's. Other mixers come with layers whose norms
   // have one name (Kimi's delta attention), as latent attention does.
   const bool is_latent = std::ranges::any_of(tensors, [](const TensorDesc& tensor) {

@@ -255,7 +255,7 @@ constexpr std::array kChineseTexts = {
     Text{"reader.paddle", "PaddlePaddle；PaddleNLP 与 PaddleFormers 可另存为 safetensors"},
     Text{"reader.peft", "shardwright merge-adapter，连同基座模型；peft"},
     Text{"reader.pipe", "DeepSpeed 的 load_checkpoint"},
-    Text{"reader.rank_folder", "shardwright（请传入有权重的目录）"},
+    Text{"reader.rank_folder", "shardwright（请传入其父目录）"},
     Text{"reader.served_ranks", "vLLM 和 SGLang（load_format sharded_state）；请给出转换前的模型"},
     Text{"reader.tensorrt_llm", "TensorRT-LLM；请给出转换前的模型"},
     Text{"reader.verl_fsdp", "verl 的合并工具（python -m verl.model_merger）"},

@@ -10,8 +10,8 @@
 #include <string_view>
 #include <utility>
 
-#include "base/text.h"
 #include "base/translated.h"
+#include "layout/numbered_name.h"
 
 namespace shardwright {
 namespace {
@@ -40,14 +40,8 @@ bool has_any_part(std::string_view name, std::span<const std::string_view> parts
 class Tower {
  public:
   void add(const TensorDesc& tensor) {
-    extents_.insert(tensor.shape.begin(), tensor.shape.end());
-    const std::string_view name = tensor.name;
-    for (std::size_t at = name.find('.'); at != std::string_view::npos;
-         at = name.find('.', at + 1)) {
-      std::string_view rest = name.substr(at + 1);
-      const auto number = take_number(rest);
-      if (number && rest.starts_with('.')) ++stacks_[name.substr(0, at)][*number];
-    }
+    add_extents(tensor);
+    for (const LayerName& name : split_at_numbers(tensor.name)) ++stacks_[name.stack][*name.index];
   }
 
   void add_extents(const TensorDesc& tensor) {
@@ -68,8 +62,6 @@ class Tower {
     }
     return counts;
   }
-
-  [[nodiscard]] bool is_there() const { return !stacks_.empty(); }
 
  private:
   std::set<std::int64_t> extents_;
@@ -118,7 +110,6 @@ class TowerCheck {
   // Configurations of some towers say it twice.
   void check_layers(std::vector<Contradiction>& found) const {
     const std::set<std::int64_t> counts = tower_.counts();
-    if (counts.empty()) return;
     std::string_view first;
     for (const std::string_view key : {"depth", "encoder_layers", "num_hidden_layers"}) {
       const auto layers = stated(key);
@@ -157,7 +148,7 @@ std::vector<Contradiction> contradicted_towers(const HfConfig& config,
     }
     if (paths.empty()) continue;
     const Tower tower = tower_of(section, hf);
-    if (!tower.is_there()) continue;
+    if (tower.counts().empty()) continue;
     for (const std::string& path : paths) TowerCheck(config, path, tower).run(found);
   }
   return found;

@@ -67,6 +67,9 @@ TEST(TowerCheck, LooksAtEachTowerByItself) {
 TEST(TowerCheck, OfWhatIsNotThereSaysNothing) {
   const std::vector<TensorDesc> text = {{"model.embed_tokens.weight", DType::kF32, {9, 4}}};
   EXPECT_THAT(keys_of(vision(4, 9, 12), text), IsEmpty());
+  const std::vector<TensorDesc> projector = {{"vision_proj.0.weight", DType::kF32, {4, 8}},
+                                             {"vision_proj.2.weight", DType::kF32, {4, 4}}};
+  EXPECT_THAT(keys_of(vision(4, 9, 12), projector), IsEmpty()) << "the tower has another name";
   EXPECT_THAT(keys_of({{"vision_config.depth", std::int64_t{-1}}}, tower("visual.blocks.", 3)),
               IsEmpty());
   EXPECT_THAT(keys_of({{"num_hidden_layers", std::int64_t{7}}}, tower("visual.blocks.", 3)),
