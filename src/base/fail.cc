@@ -46,4 +46,9 @@ std::unexpected<Error> fail_errno(int os_errno, std::string message) {
       Error{code_of(os_errno), fmt::format("{}: {}", message, reason), os_errno});
 }
 
+// Short enough to need no memory of its own.
+std::unexpected<Error> fail_out_of_memory() {
+  return std::unexpected(Error{Code::kOutOfMemory, translated("out of memory"), ENOMEM});
+}
+
 }  // namespace shardwright

@@ -27,4 +27,7 @@ template <class... Args>
 /// errno says so.
 [[nodiscard]] std::unexpected<Error> fail_errno(int os_errno, std::string message);
 
+/// What a thread reports in place of std::bad_alloc (kOutOfMemory).
+[[nodiscard]] std::unexpected<Error> fail_out_of_memory();
+
 }  // namespace shardwright

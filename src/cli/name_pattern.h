@@ -2,20 +2,16 @@
 #pragma once
 
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "shardwright/convert.h"
 
 namespace shardwright::cli {
 
-/// The name with `#` for each number that counts something: a part between dots that is all digits,
-/// or the digits at the name's end (`experts.weight12`). `linear_fc1.weight` has none.
-[[nodiscard]] std::string name_shape(std::string_view name);
-
-/// The names in fewer lines, exactly: those of one shape become one pattern, `layers.{0..31}.w`,
-/// where they are all combinations of its numbers, and are listed one by one where they are not.
-/// Repeated names count once.
+/// The names in fewer lines, exactly: those that differ only in numbers become one pattern,
+/// `layers.{0..31}.w`, where they are all combinations of these, and are listed one by one where they
+/// are not. A number is a part between dots that is all digits, or the digits at the name's end
+/// (`experts.weight12`); `linear_fc1.weight` has none. Repeated names count once.
 [[nodiscard]] std::vector<std::string> name_patterns(const std::vector<std::string>& names);
 
 /// Renames of one kind: their source and target names as patterns.

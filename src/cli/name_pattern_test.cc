@@ -14,15 +14,20 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
-TEST(NameShape, MarksNumbersThatCount) {
-  EXPECT_EQ(name_shape("model.layers.10.mlp.weight"), "model.layers.#.mlp.weight");
-  EXPECT_EQ(name_shape("decoder.layers.mlp.linear_fc1.weight"),
-            "decoder.layers.mlp.linear_fc1.weight");
-  EXPECT_EQ(name_shape("experts.linear_fc1.weight12"), "experts.linear_fc1.weight#");
-  EXPECT_EQ(name_shape("0.1"), "#.#");
-  EXPECT_EQ(name_shape(""), "");
-  EXPECT_EQ(name_shape("a.007.b"), "a.007.b");
-  EXPECT_EQ(name_shape("a.99999999999999999999.b"), "a.99999999999999999999.b");
+TEST(NamePatterns, KnowNumbersThatCount) {
+  EXPECT_THAT(name_patterns({"m.layers.10.mlp.w", "m.layers.9.mlp.w"}),
+              ElementsAre("m.layers.{9,10}.mlp.w"));
+  EXPECT_THAT(name_patterns({"mlp.linear_fc1.weight", "mlp.linear_fc2.weight"}),
+              ElementsAre("mlp.linear_fc1.weight", "mlp.linear_fc2.weight"));
+  EXPECT_THAT(name_patterns({"experts.weight1", "experts.weight12"}),
+              ElementsAre("experts.weight{1,12}"));
+  EXPECT_THAT(name_patterns({"0.1", "0.2"}), ElementsAre("0.{1,2}"));
+  EXPECT_THAT(name_patterns({""}), ElementsAre(""));
+  // Neither 007 nor 00 is a number's own form, so these are names of several shapes.
+  EXPECT_THAT(name_patterns({"a.007.b", "a.7.b", "a.0.b", "a.00", "a.0"}),
+              ElementsAre("a.007.b", "a.{0,7}.b", "a.00", "a.0"));
+  EXPECT_THAT(name_patterns({"a.99999999999999999999.b", "a.0.b"}),
+              ElementsAre("a.99999999999999999999.b", "a.0.b"));
 }
 
 TEST(NamePatterns, JoinWhatIsComplete) {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "convert/carried_pickles.h"
 
+#include <unordered_set>
+
 #include "base/fail.h"
 #include "format/pickle_files.h"
 #include "io/memory_directory.h"
@@ -40,8 +42,11 @@ Status refuse_hostile_pickles(const TargetParts& parts, SourceFiles& files) {
   for (const auto& [path, object] : parts.artifacts) {
     SW_TRY(judge_stored(path, object, files, "remove the file from the source"));
   }
-  for (const auto& [name, bytes] : parts.new_objects)
+  std::unordered_set<const std::string*> judged;  // many are the same for every layer
+  for (const auto& [name, bytes] : parts.new_objects) {
+    if (!judged.insert(bytes.get()).second) continue;
     SW_TRY(judge_bytes(translated("entry {}", name), *bytes));
+  }
   if (parts.common_state.empty()) return {};
   return judge_bytes("the common state", parts.common_state);
 }

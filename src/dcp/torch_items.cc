@@ -4,9 +4,12 @@
 #include <algorithm>
 #include <map>
 #include <optional>
+#include <string>
+#include <unordered_map>
 #include <utility>
 
 #include "base/fail.h"
+#include "base/prepare_ahead.h"
 #include "codec/safetensors_header.h"
 #include "codec/torch_item_reader.h"
 #include "dcp/decoded_items.h"
@@ -18,12 +21,21 @@
 namespace shardwright {
 namespace {
 
+// Small, for there may be millions.
 struct Item {
   std::uint32_t file;
   std::uint32_t tensor;
   std::uint32_t chunk;
-  std::uint64_t offset;
+  bool is_in_safetensors;
+  ByteRange range;
 };
+
+// torch gives the length of the payload and the place of the header that it shares with others; an
+// archive is always longer than its payload.
+bool is_in_safetensors(DType dtype, const Chunk& chunk) {
+  const auto bytes = byte_count(chunk.box.shape, dtype);
+  return bytes && *bytes > 0 && chunk.range.length == static_cast<std::uint64_t>(*bytes);
+}
 
 // Items of `tensors`, empty ones too where `with_empty`: an empty shard's item holds nothing, and
 // may not exist.
@@ -33,33 +45,25 @@ std::vector<Item> items_in_file_order(const Catalog& catalog,
   for (const std::uint32_t t : tensors) {
     const StoredTensor& tensor = catalog.tensors[t];
     for (std::uint32_t c = 0; c < tensor.chunks.size(); ++c) {
-      if (tensor.chunks.box(c).is_empty() != with_empty) continue;
-      items.push_back({tensor.chunks.file(c), t, c, tensor.chunks.range(c).offset});
+      const Chunk chunk = tensor.chunks[c];
+      if (chunk.box.is_empty() != with_empty) continue;
+      items.push_back({chunk.file, t, c, is_in_safetensors(tensor.desc.dtype, chunk), chunk.range});
     }
   }
   std::sort(items.begin(), items.end(), [](const Item& a, const Item& b) {
-    return a.file != b.file ? a.file < b.file : a.offset < b.offset;
+    return a.file != b.file ? a.file < b.file : a.range.offset < b.range.offset;
   });
   return items;
 }
 
-// torch gives the length of the payload and the place of the header that it shares with others; an
-// archive is always longer than its payload.
-bool is_in_safetensors(DType dtype, const Chunk& chunk) {
-  const auto bytes = byte_count(chunk.box.shape, dtype);
-  return bytes && *bytes > 0 && chunk.range.length == static_cast<std::uint64_t>(*bytes);
-}
-
-// The items of one file. Its safetensors headers are read once each.
+// Items of one file. Its safetensors headers are read once each.
 class ItemReader {
  public:
   explicit ItemReader(const ReadableFile& file) : file_(&file), archives_(file) {}
 
-  Result<LocatedTensor> read(const TensorDesc& desc, const Chunk& chunk) {
-    if (is_in_safetensors(desc.dtype, chunk)) {
-      return read_safetensors(desc.name, chunk.range.offset);
-    }
-    return archives_.read(chunk.range);
+  Result<LocatedTensor> read(const std::string& name, const Item& item) {
+    return item.is_in_safetensors ? read_safetensors(name, item.range.offset)
+                                  : archives_.read(item.range);
   }
 
  private:
@@ -67,25 +71,52 @@ class ItemReader {
     const auto [found, is_new] = headers_.try_emplace(offset);
     if (is_new) {
       const FileWindow window(*file_, {offset, file_->size()});
-      found->second = SW_TRY(read_safetensors_header(window));
+      for (auto& [desc, range] : SW_TRY(read_safetensors_header(window)).tensors) {
+        found->second.emplace(std::move(desc.name), Stored{desc.dtype, desc.shape, range});
+      }
     }
-    const auto entry = std::ranges::find(found->second.tensors, name,
-                                         [](const auto& tensor) { return tensor.desc.name; });
-    if (entry == found->second.tensors.end()) {
+    const auto entry = found->second.find(name);
+    if (entry == found->second.end()) {
       return fail(Code::kChunkMismatch,
                   "@{}: no tensor begins there, says the file's safetensors header", offset);
     }
     LocatedTensor located;
-    located.dtype = entry->desc.dtype;
-    located.shape = entry->desc.shape;
-    located.range = {offset + entry->range.offset, entry->range.length};
+    located.dtype = entry->second.dtype;
+    located.shape = entry->second.shape;
+    located.range = {offset + entry->second.range.offset, entry->second.range.length};
     return located;
   }
 
+  struct Stored {
+    DType dtype;
+    Dims shape;
+    ByteRange range;
+  };
+
   const ReadableFile* file_;
   TensorItemReader archives_;
-  std::map<std::uint64_t, SafetensorsHeader> headers_;
+  std::map<std::uint64_t, std::unordered_map<std::string, Stored>> headers_;  // by offset
 };
+
+// Items of one file, in a row, from `begin` to `end` of all.
+struct Stretch {
+  std::size_t begin;
+  std::size_t end;
+};
+
+std::vector<Stretch> stretches_of(const std::vector<Item>& items) {
+  // What is found of some dozens of these waits in memory.
+  constexpr std::size_t kMostItems = 2048;
+  std::vector<Stretch> stretches;
+  for (std::size_t begin = 0; begin < items.size();) {
+    const std::size_t most = std::min(items.size(), begin + kMostItems);
+    std::size_t end = begin + 1;
+    while (end < most && items[end].file == items[begin].file) ++end;
+    stretches.push_back({begin, end});
+    begin = end;
+  }
+  return stretches;
+}
 
 // What an item holds that is not what the metadata says of it.
 struct Surprise {
@@ -125,36 +156,54 @@ class Locator {
   }
 
  private:
+  using Found = std::vector<Result<LocatedTensor>>;
+
+  // The items' heads are read ahead, side by side; what they say is taken in order.
   Status locate(const std::vector<Item>& items) {
-    for (std::size_t i = 0; i < items.size();) {
-      const std::uint32_t file = items[i].file;
-      const auto opened = files_.get(file);
-      if (!opened) {
-        SW_TRY(defects_.report(std::unexpected(opened.error())));
-        for (; i < items.size() && items[i].file == file; ++i) {
-          defects_.lose(catalog_.tensors[items[i].tensor].desc.name, items[i].chunk);
+    const std::vector<Stretch> stretches = stretches_of(items);
+    std::optional<std::uint32_t> unopened;  // the last file that is none
+    const auto read = [&](std::size_t i) { return read_items(items, stretches[i]); };
+    const auto take = [&](std::size_t i, Result<Found> found) -> Status {
+      const auto [begin, end] = stretches[i];
+      const std::uint32_t file = items[begin].file;
+      if (!found && std::exchange(unopened, file) != file) {
+        SW_TRY(defects_.report(std::unexpected(found.error())));
+      }
+      for (std::size_t item = begin; item < end; ++item) {
+        const std::string& name = name_of(items[item]);
+        if (found) {
+          if (defects_.is_lost(name, items[item].chunk)) continue;
+          Status status = locate_item(items[item], std::move((*found)[item - begin]));
+          if (status) continue;
+          SW_TRY(defects_.report(std::move(status)));
         }
-        continue;
+        defects_.lose(name, items[item].chunk);
       }
-      const std::shared_ptr<const ReadableFile>& open = *opened;
-      ItemReader reader(*open);
-      for (; i < items.size() && items[i].file == file; ++i) {
-        const std::string& name = catalog_.tensors[items[i].tensor].desc.name;
-        if (defects_.is_lost(name, items[i].chunk)) continue;
-        Status status = locate_item(items[i], reader);
-        if (status) continue;
-        SW_TRY(defects_.report(std::move(status)));
-        defects_.lose(name, items[i].chunk);
-        reader = ItemReader(*open);
-      }
-    }
-    return {};
+      return {};
+    };
+    return read_ahead(stretches.size(), read, take);
   }
 
-  Status locate_item(const Item& item, ItemReader& reader) {
+  [[nodiscard]] const std::string& name_of(const Item& item) const {
+    return catalog_.tensors[item.tensor].desc.name;
+  }
+
+  // REQUIRES of what is taken meanwhile: that it leaves tensors and their names as they are.
+  Result<Found> read_items(const std::vector<Item>& items, Stretch stretch) {
+    const auto open = SW_TRY(files_.get(items[stretch.begin].file));
+    ItemReader reader(*open);
+    Found found;
+    found.reserve(stretch.end - stretch.begin);
+    for (std::size_t i = stretch.begin; i < stretch.end; ++i) {
+      found.push_back(reader.read(name_of(items[i]), items[i]));
+      if (!found.back()) reader = ItemReader(*open);
+    }
+    return found;
+  }
+
+  Status locate_item(const Item& item, Result<LocatedTensor> found) {
     StoredTensor& tensor = catalog_.tensors[item.tensor];
     const Chunk chunk = tensor.chunks[item.chunk];
-    Result<LocatedTensor> found = reader.read(tensor.desc, chunk);
     if (!found) {
       Error error = std::move(found).error().within(fmt::format("tensor {}", tensor.desc.name));
       return std::unexpected(std::move(error).within(catalog_.files[item.file]));

@@ -11,7 +11,7 @@
 #include <thread>
 #include <vector>
 
-#include "base/translated.h"
+#include "base/fail.h"
 
 namespace shardwright {
 
@@ -32,8 +32,7 @@ Status run_on_threads(int threads, const std::function<void()>& while_waiting,
     try {
       status = body();
     } catch (const std::bad_alloc&) {
-      // Short enough to need no memory of its own.
-      status = std::unexpected(Error{Code::kOutOfMemory, translated("out of memory"), ENOMEM});
+      status = fail_out_of_memory();
     }
     const std::scoped_lock lock(mutex);
     if (!status && result) result = std::move(status);

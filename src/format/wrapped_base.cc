@@ -20,25 +20,28 @@ constexpr std::array<std::string_view, 3> kBeginnings = {"lora_", "modules_to_sa
 
 // What an adapter's tensor is; empty for others.
 std::string_view kind_of(std::string_view name) {
-  for (const std::string_view part : split_at(name, '.')) {
-    for (const std::string_view beginning : kBeginnings) {
-      if (part.starts_with(beginning)) return beginning;
+  const auto found = std::ranges::find_if(kBeginnings, [&](std::string_view beginning) {
+    for (std::size_t at = name.find(beginning); at != std::string_view::npos;
+         at = name.find(beginning, at + 1)) {
+      if (at == 0 || name[at - 1] == '.') return true;
     }
-  }
-  return {};
+    return false;
+  });
+  return found == kBeginnings.end() ? std::string_view{} : *found;
+}
+
+bool is_wrapped(const StoredTensor& tensor) {
+  return std::ranges::any_of(split_at(tensor.desc.name, '.'), is_part_of_peft);
 }
 
 }  // namespace
 
 std::vector<std::string> adapters_of_wrapped(const Catalog& catalog) {
   std::vector<std::string> adapters;
-  bool is_wrapped = false;
   for (const StoredTensor& tensor : catalog.tensors) {
-    const std::string& name = tensor.desc.name;
-    is_wrapped |= std::ranges::any_of(split_at(name, '.'), is_part_of_peft);
-    if (!kind_of(name).empty()) adapters.push_back(name);
+    if (!kind_of(tensor.desc.name).empty()) adapters.push_back(tensor.desc.name);
   }
-  if (!is_wrapped) adapters.clear();
+  if (adapters.empty() || std::ranges::none_of(catalog.tensors, is_wrapped)) return {};
   return adapters;
 }
 
@@ -54,6 +57,7 @@ std::string flags_without(const std::vector<std::string>& adapters) {
 
 std::vector<StoredTensor> take_adapters_of_wrapped(Catalog& catalog) {
   const std::vector<std::string> names = adapters_of_wrapped(catalog);
+  if (names.empty()) return {};
   const std::set<std::string_view> taken(names.begin(), names.end());
   const auto rest = std::stable_partition(
       catalog.tensors.begin(), catalog.tensors.end(),

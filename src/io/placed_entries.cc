@@ -103,8 +103,7 @@ Status PlacedEntries::insert(const std::string& made, const std::string& target)
       }
     }
   } catch (const std::bad_alloc&) {
-    // Short enough to need no memory of its own.
-    status = std::unexpected(Error{Code::kOutOfMemory, "out of memory", ENOMEM});
+    status = fail_out_of_memory();
   }
   return status ? status : take_back(std::move(status));
 }

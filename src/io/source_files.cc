@@ -2,8 +2,11 @@
 #include "io/source_files.h"
 
 #include <algorithm>
+#include <new>
 #include <set>
 #include <utility>
+
+#include "base/fail.h"
 
 namespace shardwright {
 namespace {
@@ -111,17 +114,38 @@ SourceFiles* SourceFiles::owner_of(std::uint32_t& file) const {
 
 Result<std::shared_ptr<const ReadableFile>> SourceFiles::get(std::uint32_t file) {
   if (SourceFiles* const owner = owner_of(file)) return owner->get(file);
-  const std::scoped_lock lock(mutex_);
+  std::unique_lock lock(mutex_);
+  opened_.wait(lock, [&] { return !slots_[file].is_being_opened; });
+  slots_[file].last_use = ++tick_;
+  if (slots_[file].file) return slots_[file].file;
+  std::unique_ptr<ReadableFile> opened = SW_TRY(open(file, lock));
   Slot& slot = slots_[file];
-  slot.last_use = ++tick_;
-  if (slot.file) return slot.file;
-  if (open_count_ >= open_limit_) close_oldest();
-  const Directory& directory = slot.directory ? *slot.directory : *directory_;
-  std::unique_ptr<ReadableFile> opened = SW_TRY(directory.open(paths_[file]));
   if (slot.pages == nullptr) slot.pages = std::make_shared<ReadPages>(*opened, is_memory_short_);
   slot.file = std::make_shared<CountedFile>(std::move(opened), *this, slot.pages);
-  ++open_count_;
   return slot.file;
+}
+
+// A server may take long to answer: others open and use other files meanwhile.
+Result<std::unique_ptr<ReadableFile>> SourceFiles::open(std::uint32_t file,
+                                                        std::unique_lock<std::mutex>& lock) {
+  if (open_count_ >= open_limit_) close_oldest();
+  const std::shared_ptr<const Directory> own = slots_[file].directory;
+  const std::string path = paths_[file];
+  ++open_count_;
+  slots_[file].is_being_opened = true;
+  lock.unlock();
+  Result<std::unique_ptr<ReadableFile>> opened = [&]() -> Result<std::unique_ptr<ReadableFile>> {
+    try {
+      return (own ? *own : *directory_).open(path);
+    } catch (const std::bad_alloc&) {
+      return fail_out_of_memory();
+    }
+  }();
+  lock.lock();
+  slots_[file].is_being_opened = false;
+  if (!opened) --open_count_;
+  opened_.notify_all();
+  return opened;
 }
 
 Result<FileVersion> SourceFiles::version(std::uint32_t file) const {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <atomic>
+#include <condition_variable>
 #include <cstdint>
 #include <memory>
 #include <mutex>
@@ -72,6 +73,7 @@ class SourceFiles {
     std::shared_ptr<ReadPages> pages;            // null: never opened
     std::uint64_t last_use = 0;
     bool stays_open = false;
+    bool is_being_opened = false;
   };
   // Files of another checkpoint.
   struct Others {
@@ -82,6 +84,8 @@ class SourceFiles {
 
   void begin_last_reading();
   void end_last_reading();
+  [[nodiscard]] Result<std::unique_ptr<ReadableFile>> open(std::uint32_t file,
+                                                           std::unique_lock<std::mutex>& lock);
   void close_oldest();
   // Whose the file is, where it is another's; `file` becomes its number there.
   [[nodiscard]] SourceFiles* owner_of(std::uint32_t& file) const;
@@ -90,6 +94,7 @@ class SourceFiles {
   std::vector<std::string> paths_;
   std::size_t open_limit_;
   mutable std::mutex mutex_;
+  std::condition_variable opened_;
   std::vector<Slot> slots_;
   std::vector<Others> others_;  // in order
   std::size_t open_count_ = 0;

@@ -7,6 +7,7 @@ import pathlib
 import subprocess
 import sys
 import tempfile
+import threading
 import unittest
 
 import server
@@ -174,6 +175,29 @@ class WebServer(Remote):
                     before = len(web.requests)
                     self.works(*command, f"{web.url}/run", "--threads", "2")
                     self.assertLess(len(web.requests) - before, 80, command)
+
+    def test_files_are_asked_for_side_by_side(self):
+        """Their number times the way to the server would be minutes for a large run."""
+        for flags in (("hf", "--max-shard-size", "100KB"), ("torch_dist", "--tp", "2", "--pp", "2"),
+                      ("legacy", "--tp", "2", "--pp", "2")):  # fmt: skip
+            with self.subTest(flags), tempfile.TemporaryDirectory() as folder:
+                model = GOLDEN / "hf/llama3_4l/hf"
+                self.works("convert", model, f"{folder}/run", "--to", *flags)
+                web = self.serve(files_of(f"{folder}/run", "run/"))
+                met, began = threading.Barrier(3), set()
+
+                def wait_for_others(handler):
+                    weights = handler.path.endswith((".safetensors", ".distcp", "optim_rng.pt"))
+                    is_first = "Range" in handler.headers and handler.path not in began
+                    if weights and is_first and len(began) < met.parties:
+                        began.add(handler.path)
+                        met.wait(30)
+                    return False
+
+                web.faults.append(wait_for_others)
+                self.works("plan", f"{web.url}/run", f"{folder}/out", "--to", "safetensors")
+                self.assertEqual(len(began), met.parties)
+                self.assertFalse(met.broken)
 
     def test_nothing_there(self):
         web = self.serve({"x": b"x"})

@@ -55,7 +55,17 @@ class MetaReader {
   Status run() {
     const auto entries = SW_TRY(checkpoint_.directory->list(""));
     const auto count = static_cast<std::size_t>(std::ranges::count_if(entries, is_consolidated));
-    for (std::size_t rank = 0; rank < count; ++rank) SW_TRY(read(consolidated_name(rank), count));
+    std::vector<std::string> paths;
+    for (std::size_t rank = 0; rank < count; ++rank) {
+      paths.push_back(consolidated_name(rank));
+      if (checkpoint_.directory->exists(paths.back())) continue;
+      return fail(Code::kNotFound, "{} is missing: the numbers of {} files are not 0 to {}",
+                  paths.back(), count, count - 1);
+    }
+    SW_TRY(read_model_files(*checkpoint_.directory, paths, *checkpoint_.files, checkpoint_.catalog,
+                            [&](const std::string& path, Result<ModelFile> file) {
+                              return read(path, std::move(file));
+                            }));
     SW_TRY(defects_.report(check_columns()));
     LegacyChunks chunks(checkpoint_.catalog, *checkpoint_.files);
     for (std::size_t rank = 0; rank < ranks_.size(); ++rank) {
@@ -139,14 +149,8 @@ class MetaReader {
                 count(), *expected, embedding->name, columns, width());
   }
 
-  Status read(const std::string& path, std::size_t count) {
-    const Directory& directory = *checkpoint_.directory;
-    if (!directory.exists(path)) {
-      return fail(Code::kNotFound, "{} is missing: the numbers of {} files are not 0 to {}", path,
-                  count, count - 1);
-    }
-    const auto [number, file] =
-        SW_TRY(open_model_file(directory, path, *checkpoint_.files, checkpoint_.catalog));
+  Status read(const std::string& path, Result<ModelFile> opened) {
+    const auto [number, file] = SW_TRY(std::move(opened));
     SW_TRY(judge_pickles(*file, path, checkpoint_, defects_));
     ranks_.push_back({number, SW_TRY(read_state_dict(*file))});
     tell_left_out(ranks_.back().dict, path, checkpoint_);

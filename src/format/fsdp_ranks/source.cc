@@ -88,9 +88,8 @@ class RankReader {
         defects_(defects),
         chunks_(checkpoint.catalog, *checkpoint.files) {}
 
-  Status read(const std::string& path) {
-    const auto [number, file] = SW_TRY(
-        open_model_file(*checkpoint_.directory, path, *checkpoint_.files, checkpoint_.catalog));
+  Status read(const std::string& path, Result<ModelFile> opened) {
+    const auto [number, file] = SW_TRY(std::move(opened));
     SW_TRY(judge_pickles(*file, path, checkpoint_, defects_));
     const TorchFile archive = SW_TRY(TorchFile::open(*file));
     const pickle::Value pairs = SW_TRY(find_state_dict(archive.root(), path));
@@ -219,9 +218,13 @@ class FsdpRanksSource final : public SourceFormat {
     const auto entries = SW_TRY(checkpoint.directory->list(""));
     const std::int64_t world = SW_TRY(only_world(entries));
     RankReader reader(checkpoint, defects);
-    for (std::int64_t rank = 0; rank < world; ++rank) {
-      SW_TRY(defects.report(reader.read(rank_file_name(world, rank))));
-    }
+    std::vector<std::string> paths;
+    for (std::int64_t rank = 0; rank < world; ++rank) paths.push_back(rank_file_name(world, rank));
+    const auto read = [&](const std::string& path, Result<ModelFile> file) {
+      return defects.report(reader.read(path, std::move(file)));
+    };
+    SW_TRY(read_model_files(*checkpoint.directory, paths, *checkpoint.files, checkpoint.catalog,
+                            read));
     SW_TRY(defects.report(reader.check_whole()));
     reader.tell();
     tell_left(entries, checkpoint);

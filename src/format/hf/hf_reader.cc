@@ -9,8 +9,10 @@
 #include <string_view>
 #include <unordered_map>
 #include <unordered_set>
+#include <utility>
 
 #include "base/fail.h"
+#include "base/prepare_ahead.h"
 #include "base/text.h"
 #include "codec/json_text.h"
 #include "codec/safetensors_header.h"
@@ -47,12 +49,16 @@ Status refuse_duplicates(const Catalog& catalog, Defects& defects) {
   return {};
 }
 
+Result<SafetensorsHeader> read_header_of(const Directory& directory, const std::string& path,
+                                         std::uint32_t number, SourceFiles& files) {
+  const ModelFile opened = SW_TRY(open_model_file(directory, path, number, files));
+  return read_safetensors_header(*opened.file);
+}
+
 // `offsets`: of each tensor within the whole one, for files that hold shards; else as many as
 // tensors were there before.
-Status add_tensors(const Directory& directory, const std::string& path, SourceFiles& files,
+Status add_tensors(SafetensorsHeader header, const std::string& path, std::uint32_t number,
                    Catalog& catalog, std::vector<Dims>& offsets) {
-  const auto [file, open] = SW_TRY(open_model_file(directory, path, files, catalog));
-  const SafetensorsHeader header = SW_TRY(read_safetensors_header(*open));
   const std::optional<ShardOffsets> shards = SW_TRY(read_shard_offsets(header, path));
   if (shards.has_value() != (offsets.size() == catalog.tensors.size()) &&
       !catalog.tensors.empty()) {
@@ -62,11 +68,11 @@ Status add_tensors(const Directory& directory, const std::string& path, SourceFi
         "of an earlier save",
         path);
   }
-  for (const SafetensorsTensor& entry : header.tensors) {
-    StoredTensor tensor{entry.desc, ChunkList(entry.desc.shape.size()), Encoding::kRaw};
-    tensor.chunks.push_back({Box::whole(entry.desc.shape), file, entry.range, {}});
-    catalog.tensors.push_back(std::move(tensor));
-    if (shards) offsets.push_back(shards->find(entry.desc.name)->second);
+  for (auto& [desc, range] : header.tensors) {
+    if (shards) offsets.push_back(shards->find(desc.name)->second);
+    ChunkList chunks(desc.shape.size());
+    chunks.push_back({Box::whole(desc.shape), number, range, {}});
+    catalog.tensors.push_back({std::move(desc), std::move(chunks), Encoding::kRaw});
   }
   return {};
 }
@@ -139,7 +145,9 @@ Result<std::vector<std::string>> list_weight_files(const Directory& directory) {
 Status add_safetensors(const Directory& directory, const std::string& path, SourceFiles& files,
                        Catalog& catalog) {
   std::vector<Dims> offsets;
-  SW_TRY(add_tensors(directory, path, files, catalog, offsets));
+  const std::uint32_t number = add_model_file(path, files, catalog);
+  SafetensorsHeader header = SW_TRY(read_header_of(directory, path, number, files));
+  SW_TRY(add_tensors(std::move(header), path, number, catalog, offsets));
   if (std::ranges::all_of(offsets, [](const Dims& offset) {
         return std::ranges::all_of(offset, [](std::int64_t place) { return place == 0; });
       })) {
@@ -189,11 +197,20 @@ Result<Catalog> read_hf_catalog(const Directory& directory, WeightChoice choice,
   Catalog catalog;
   std::vector<Dims> offsets;
   std::unordered_set<std::string_view> unread;  // of names
-  for (const std::string& name : choice.files) {
-    const Status added = add_tensors(directory, name, files, catalog, offsets);
-    SW_TRY(defects.report(added));
-    if (!added) unread.insert(name);
-  }
+  const std::vector<std::string>& paths = choice.files;
+  std::vector<std::uint32_t> numbers;
+  for (const std::string& path : paths) numbers.push_back(add_model_file(path, files, catalog));
+  const auto read = [&](std::size_t i) {
+    return read_header_of(directory, paths[i], numbers[i], files);
+  };
+  const auto take = [&](std::size_t i, Result<SafetensorsHeader> header) -> Status {
+    const Status added =
+        header ? add_tensors(*std::move(header), paths[i], numbers[i], catalog, offsets)
+               : std::unexpected(header.error());
+    if (!added) unread.insert(paths[i]);
+    return defects.report(added);
+  };
+  SW_TRY(read_ahead(paths.size(), read, take));
   // What an unreadable file would have held is not missing besides.
   if (choice.index) {
     std::erase_if(choice.index->files,

@@ -2,8 +2,10 @@
 #include "format/legacy/legacy_ranks.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "base/fail.h"
+#include "base/prepare_ahead.h"
 #include "format/carried_files.h"
 #include "format/legacy/rank_sample.h"
 #include "format/legacy/tower_reader.h"
@@ -45,6 +47,40 @@ Result<std::optional<std::int64_t>> bridge_expert_tensor(const Directory& direct
   if (text.empty()) return std::optional<std::int64_t>();
   // A file that can't be read is told of where it is carried along.
   return recorded_run(read_run_config(text).value_or(Arguments())).sizes.expert_tensor;
+}
+
+Result<LegacyFile> read_rank(std::uint32_t number, SourceFiles& files) {
+  const auto file = SW_TRY(files.get(number));
+  return read_legacy_file(*file, LegacyDetail::kPlaces);
+}
+
+// The files of ranks' models, which have no contents yet.
+Result<std::vector<LegacyRankFile>> find_files(Checkpoint& checkpoint, Defects& defects) {
+  const Directory& directory = *checkpoint.directory;
+  std::vector<DirectoryEntry> folders = SW_TRY(directory.list(""));
+  std::erase_if(folders, [](const DirectoryEntry& folder) {
+    return !(folder.is_directory || folder.problem) || !parse_rank_folder(folder.name);
+  });
+  using Entries = std::vector<DirectoryEntry>;
+  const auto list = [&](std::size_t i) {
+    const DirectoryEntry& folder = folders[i];
+    return folder.problem ? std::unexpected(*folder.problem) : directory.list(folder.name);
+  };
+  std::vector<LegacyRankFile> found;
+  const auto find = [&](std::size_t i, Result<Entries> listed) -> Status {
+    const DirectoryEntry& folder = folders[i];
+    if (folder.problem) return defects.report(std::unexpected(*folder.problem));
+    const Entries entries = SW_TRY(std::move(listed));
+    checkpoint.has_unread_optimizer |= std::ranges::any_of(
+        entries, [](const DirectoryEntry& entry) { return is_optimizer_file(entry.name); });
+    const std::string_view name = model_file_of(rank_folder(folder.name, entries));
+    if (name.empty()) return {};
+    const std::string path = fmt::format("{}/{}", folder.name, name);
+    found.push_back({*parse_rank_folder(folder.name), file_number(checkpoint, path), {}});
+    return {};
+  };
+  SW_TRY(read_ahead(folders.size(), list, find));
+  return found;
 }
 
 }  // namespace
@@ -95,40 +131,23 @@ LegacyRanks LegacyRanks::of(std::vector<LegacyRankFile> files, LegacyAxes axes,
   return ranks;
 }
 
+// A run may have thousands of ranks: what waits for a disk or a server is done side by side.
 Status LegacyRanks::read_files(Checkpoint& checkpoint, Defects& defects) {
-  const Directory& directory = *checkpoint.directory;
-  for (const DirectoryEntry& folder : SW_TRY(directory.list(""))) {
-    const bool may_be_one = folder.is_directory || folder.problem;
-    auto numbers = may_be_one ? parse_rank_folder(folder.name) : std::nullopt;
-    if (!numbers) continue;
-    if (folder.problem) {
-      SW_TRY(defects.report(std::unexpected(*folder.problem)));
-      continue;
-    }
-    const std::vector<DirectoryEntry> entries = SW_TRY(directory.list(folder.name));
-    checkpoint.has_unread_optimizer |= std::ranges::any_of(
-        entries, [](const DirectoryEntry& entry) { return is_optimizer_file(entry.name); });
-    const std::string_view name = model_file_of(rank_folder(folder.name, entries));
-    if (name.empty()) continue;
-    Status status =
-        read_file(*std::move(numbers), fmt::format("{}/{}", folder.name, name), checkpoint);
-    SW_TRY(defects.report(std::move(status)));
-  }
+  std::vector<LegacyRankFile> ranks = SW_TRY(find_files(checkpoint, defects));
+  const auto read = [&](std::size_t i) { return read_rank(ranks[i].file, *checkpoint.files); };
+  const auto take = [&](std::size_t i, Result<LegacyFile> file) -> Status {
+    if (!file) return defects.report(std::unexpected(std::move(file).error()));
+    checkpoint.has_unread_optimizer |= file->has_optimizer;
+    ranks[i].contents = *std::move(file);
+    files_.push_back(std::move(ranks[i]));
+    return {};
+  };
+  SW_TRY(read_ahead(ranks.size(), read, take));
   if (files_.empty()) {
     return fail(Code::kLegacyLayout,
                 "found mp_rank folders without a model, expected model_optim_rng.pt in each; are "
                 "these an optimizer's or a data loader's?");
   }
-  return {};
-}
-
-Status LegacyRanks::read_file(std::vector<std::int64_t> numbers, const std::string& path,
-                              Checkpoint& checkpoint) {
-  LegacyRankFile rank{std::move(numbers), file_number(checkpoint, path), {}};
-  const auto file = SW_TRY(checkpoint.files->get(rank.file));
-  rank.contents = SW_TRY(read_legacy_file(*file, LegacyDetail::kPlaces));
-  checkpoint.has_unread_optimizer |= rank.contents.has_optimizer;
-  files_.push_back(std::move(rank));
   return {};
 }
 

@@ -54,8 +54,6 @@ class LegacyRanks {
 
  private:
   [[nodiscard]] Status read_files(Checkpoint& checkpoint, Defects& defects);
-  [[nodiscard]] Status read_file(std::vector<std::int64_t> numbers, const std::string& path,
-                                 Checkpoint& checkpoint);
   [[nodiscard]] Status check_virtual_stages(const Catalog& catalog) const;
   [[nodiscard]] Status check_places(const LegacyAxesEvidence& evidence, Defects& defects);
   [[nodiscard]] LegacyAxesEvidence evidence(const Catalog& catalog) const;

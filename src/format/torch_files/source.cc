@@ -93,9 +93,8 @@ class Reader {
         defects_(defects),
         chunks_(checkpoint.catalog, *checkpoint.files) {}
 
-  Status read(const std::string& path) {
-    const auto [number, file] = SW_TRY(
-        open_model_file(*checkpoint_.directory, path, *checkpoint_.files, checkpoint_.catalog));
+  Status read(const std::string& path, Result<ModelFile> opened) {
+    const auto [number, file] = SW_TRY(std::move(opened));
     SW_TRY(judge_pickles(*file, path, checkpoint_, defects_));
     StateDict dict = SW_TRY(read_state_dict(*file));
     for (const StateDictTensor& tensor : dict.tensors) {
@@ -174,10 +173,13 @@ class TorchFilesSource final : public SourceFormat {
     const std::vector<std::string> files = SW_TRY(weight_files(directory, index.has_value()));
     if (!index) SW_TRY(check_unindexed_files(files, checkpoint, defects));
     Reader reader(checkpoint, defects);
-    const std::vector<std::string> read = index ? files_of(*index) : files;
-    for (const std::string& file : read) SW_TRY(defects.report(reader.read(file)));
+    const std::vector<std::string> paths = index ? files_of(*index) : files;
+    const auto read = [&](const std::string& path, Result<ModelFile> file) {
+      return defects.report(reader.read(path, std::move(file)));
+    };
+    SW_TRY(read_model_files(directory, paths, *checkpoint.files, checkpoint.catalog, read));
     if (index) SW_TRY(defects.report(check_index(checkpoint.catalog, *index, index_file)));
-    std::string note = index                ? unnamed_files_note(index_file, files, read)
+    std::string note = index                ? unnamed_files_note(index_file, files, paths)
                        : index_file.empty() ? ""
                                             : stale_index_note(index_file);
     if (!note.empty()) checkpoint.notes.push_back(std::move(note));
