@@ -152,6 +152,8 @@ std::span<const Sentence> chinese_of_remote() {
       {"{}{}{}: the server shows no list of this folder, and none of the files is there that a "
        "checkpoint begins with",
        "{}{}{}: 服务器不列出该文件夹的内容，检查点开头的那些文件也都不在"},
+      {"{}: the server's list of the folder above has no such folder",
+       "{}: 服务器列出的上级文件夹中没有该文件夹"},
       {"{}: the server shows no list of this folder, so only files of usual names were asked for; "
        "others (a tokenizer's, code of the model's own) are left out",
        "{}: "

@@ -150,6 +150,10 @@ Result<std::vector<DirectoryEntry>> RemoteDirectory::list(std::string_view path)
     const std::scoped_lock lock(mutex_);
     const auto known = listings_.find(path);
     if (known != listings_.end()) return known->second;
+    if (is_known_absent(path)) {
+      return fail(Code::kNotFound, "{}: the server's list of the folder above has no such folder",
+                  printable(joined(name(), path)));
+    }
   }
   std::vector<DirectoryEntry> found = SW_TRY(store_->list(path));
   std::vector<DirectoryEntry> entries;
@@ -166,6 +170,18 @@ Result<std::vector<DirectoryEntry>> RemoteDirectory::list(std::string_view path)
   entries.erase(repeated.begin(), repeated.end());
   const std::scoped_lock lock(mutex_);
   return listings_.try_emplace(std::string(path), std::move(entries)).first->second;
+}
+
+// Of a folder that is not there a web server would be asked for each name that it could hold. What
+// begins with a dot may be there without being listed.
+bool RemoteDirectory::is_known_absent(std::string_view path) const {
+  const auto [folder, last] = split_last(path);
+  const auto above = listings_.find(folder);
+  if (path.empty() || last.starts_with('.') || above == listings_.end()) return false;
+  return store_->tells_all(folder) &&
+         std::ranges::none_of(above->second, [&](const DirectoryEntry& entry) {
+           return entry.is_directory && entry.name == last;
+         });
 }
 
 Result<FileVersion> RemoteDirectory::version(std::string_view path) const {

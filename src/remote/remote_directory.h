@@ -34,6 +34,9 @@ class RemoteDirectory final : public Directory {
   [[nodiscard]] const std::string& name() const override { return store_->name(); }
 
  private:
+  // REQUIRES: the lock.
+  [[nodiscard]] bool is_known_absent(std::string_view path) const;
+
   std::shared_ptr<RemoteStore> store_;
   std::shared_ptr<BlockCache> cache_;
   mutable std::mutex mutex_;

@@ -283,7 +283,8 @@ TEST_F(RemoteDirectoryTest, ExistsWhatIsListedOrFoundOrCannotBeTold) {
   EXPECT_TRUE(directory_.exists("hidden/x"));
   EXPECT_FALSE(directory_.exists("hidden/y"));
   EXPECT_FALSE(directory_.exists("gone/x"));
-  EXPECT_TRUE(directory_.exists("ill/x"));
+  EXPECT_FALSE(directory_.exists("ill/x")) << "the list above tells";
+  EXPECT_TRUE(RemoteDirectory(std::make_unique<FakeStore>(log_)).exists("ill/x"));
   EXPECT_FALSE(directory_.exists("hidden/secret")) << "some servers refuse what is not there";
 }
 
@@ -326,6 +327,23 @@ TEST(BlockCache, ForgetsWhatWasUnusedForLongest) {
   cache.put("f", 0, std::span(block).first(kBlock - 5));
   for (const char* file : {"a", "c", "d", "e", "f"}) EXPECT_TRUE(is_held(file)) << file;
   EXPECT_EQ(cache.find("c", 0, 1, 1).block->size(), 5U);
+}
+
+TEST(RemoteDirectory, AsksForNoFolderThatTheOneAboveDoesNotList) {
+  FakeStore::Log log;
+  const RemoteDirectory directory(std::make_unique<FakeStore>(log));
+  ASSERT_TRUE(directory.list("both"));
+  ASSERT_TRUE(directory.list("other")) << "nobody has listed what is above it yet";
+  ASSERT_TRUE(directory.list(""));
+  EXPECT_EQ(log.listings, 3);
+  const auto absent = directory.list("absent");
+  ASSERT_FALSE(absent);
+  EXPECT_EQ(absent.error().code, Code::kNotFound);
+  EXPECT_FALSE(directory.list("z")) << "a file";
+  EXPECT_EQ(log.listings, 3);
+  // Servers leave these out of their lists.
+  EXPECT_TRUE(directory.list(".cache"));
+  EXPECT_EQ(log.listings, 4);
 }
 
 }  // namespace

@@ -2,14 +2,13 @@
 #include "remote/web_store.h"
 
 #include <algorithm>
-#include <atomic>
 #include <map>
 #include <mutex>
 #include <optional>
 #include <set>
-#include <thread>
 
 #include "base/fail.h"
+#include "base/prepare_ahead.h"
 #include "base/text.h"
 #include "remote/web_index.h"
 
@@ -20,7 +19,6 @@ constexpr std::uint64_t kMostListBytes = std::uint64_t{8} << 20;
 constexpr std::uint64_t kMostShardIndexBytes = std::uint64_t{64} << 20;
 constexpr std::uint64_t kMostTrackerBytes = 64;
 constexpr std::size_t kMostWebNames = 20'000;
-constexpr std::size_t kLookers = 8;
 constexpr std::string_view kTrackerFile = "latest_checkpointed_iteration.txt";
 
 std::optional<std::uint64_t> size_in(std::string_view text) {
@@ -189,20 +187,11 @@ class WebStore final : public RemoteStore {
   // file that is not there: that is how some servers keep quiet about what they have.
   Status look_at(const std::string& prefix, const std::vector<std::string>& names, bool is_promised,
                  std::vector<DirectoryEntry>& entries) const {
-    std::vector<std::optional<Result<RemoteObject>>> found(names.size());
-    std::atomic<std::size_t> next = 0;
-    const auto work = [&] {
-      for (std::size_t i = next++; i < names.size(); i = next++) found[i] = find(prefix + names[i]);
-    };
-    {
-      std::vector<std::jthread> lookers;
-      while (lookers.size() < std::min(kLookers, names.size())) lookers.emplace_back(work);
-    }
-    for (std::size_t i = 0; i < names.size(); ++i) {
-      const Result<RemoteObject>& object = *found[i];
+    const auto look = [&](std::size_t i) { return find(prefix + names[i]); };
+    const auto take = [&](std::size_t i, const Result<RemoteObject>& object) -> Status {
       if (object) {
         entries.push_back({names[i], false, object->size});
-        continue;
+        return {};
       }
       const Code code = object.error().code;
       if (is_promised) {
@@ -210,8 +199,9 @@ class WebStore final : public RemoteStore {
       } else if (code != Code::kNotFound && code != Code::kPermission) {
         return std::unexpected(object.error());
       }
-    }
-    return {};
+      return {};
+    };
+    return read_ahead(names.size(), look, take);
   }
 
   // The files of the ranks behind this one's, up to the first that isn't there.
