@@ -5,8 +5,10 @@
 #include <span>
 #include <vector>
 
+#include "base/prepare_ahead.h"
 #include "format/deepspeed/model_catalog.h"
 #include "format/deepspeed/model_states.h"
+#include "io/source_files.h"
 #include "shardwright/checkpoint.h"
 
 namespace shardwright {
@@ -16,6 +18,22 @@ struct RankModel {
   std::uint32_t file = 0;
   ModelStates states;
 };
+
+/// Fills in `states` of all ranks from their `file`, several at a time: there may be a thousand.
+/// Errors: those of opening and of `read`, the first rank's first.
+template <class OfRank, class States>
+[[nodiscard]] Status read_ranks(std::vector<OfRank>& ranks, SourceFiles& files,
+                                Result<States> (*read)(const ReadableFile& file)) {
+  const auto read_one = [&](std::size_t i) -> Result<States> {
+    const auto file = SW_TRY(files.get(ranks[i].file));
+    return read(*file);
+  };
+  const auto take = [&](std::size_t i, Result<States> states) -> Status {
+    ranks[i].states = SW_TRY(std::move(states));
+    return {};
+  };
+  return read_ahead(ranks.size(), read_one, take);
+}
 
 /// Checks that all are of one save: the same step, world size and parameters. Error: kZeroLayout
 /// with the file that is not.

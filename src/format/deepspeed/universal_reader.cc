@@ -87,11 +87,9 @@ class UniversalReader {
       if (!name || name->holds != ZeroFileName::Holds::kModel) continue;
       if (entry.problem) return std::unexpected(*entry.problem);
       if (name->data_rank) cut_.emplace(*name->data_rank, models_.size());
-      RankModel& model = models_.emplace_back();
-      model.file = number_of(entry.name);
-      const auto file = SW_TRY(checkpoint_.files->get(model.file));
-      model.states = SW_TRY(read_model_states(*file));
+      models_.push_back({number_of(entry.name), {}});
     }
+    SW_TRY(read_ranks(models_, *checkpoint_.files, read_model_states));
     if (models_.empty()) {
       return fail(Code::kZeroLayout,
                   "found a folder '{}' without *_model_states.pt, which has the parameters' names "

@@ -40,18 +40,10 @@ std::uint32_t ZeroStage::number_of(const std::string& name) {
 }
 
 Status ZeroStage::open(const ZeroFiles& files, bool has_layers) {
-  for (const auto& [rank, name] : files.model) {
-    RankModel& model = models_.emplace_back();
-    model.file = number_of(name);
-    const auto file = SW_TRY(checkpoint_.files->get(model.file));
-    model.states = SW_TRY(read_model_states(*file));
-  }
-  for (const auto& [rank, name] : files.optimizer) {
-    RankShare& share = shares_.emplace_back();
-    share.file = number_of(name);
-    const auto file = SW_TRY(checkpoint_.files->get(share.file));
-    share.states = SW_TRY(read_optimizer_states(*file));
-  }
+  for (const auto& [rank, name] : files.model) models_.push_back({number_of(name), {}});
+  for (const auto& [rank, name] : files.optimizer) shares_.push_back({number_of(name), {}});
+  SW_TRY(read_ranks(models_, *checkpoint_.files, read_model_states));
+  SW_TRY(read_ranks(shares_, *checkpoint_.files, read_optimizer_states));
   SW_TRY(check_models());
   if (has_layers && model().module.empty() && !model().has_groups) leave_optimizer();
   return check_shares();
