@@ -114,6 +114,30 @@ TEST(Hash, OfAnUnknownFamilyIsByStoredNamesAndSaysSo) {
   EXPECT_THAT(report.notes, ::testing::Contains(HasSubstr("by the stored names, because")));
 }
 
+// Megatron's names need no family; a slip in one that is given is a slip all the same.
+TEST(Hash, AndDiffRefuseAFamilyThatIsNone) {
+  for (const char* of : {"hf/llama3/hf", "hf/llama3/legacy_tp2pp2ep1"}) {
+    const std::string path = golden_path(of);
+    const auto refusals = [&](const ProofOptions& options) {
+      const auto hash = hash_checkpoint(path, options);
+      const auto diff = diff_checkpoints(path, path, options, std::nullopt);
+      return std::vector{hash ? "" : hash.error().text(), diff ? "" : diff.error().text()};
+    };
+    const auto all_have = [](const char* what) { return testing::Each(HasSubstr(what)); };
+    ProofOptions options;
+    options.choice.family = "nosuch";
+    EXPECT_THAT(refusals(options), all_have("nosuch"));
+    options.choice.family.clear();
+    options.choice.map_files = {"missing.json"};
+    EXPECT_THAT(refusals(options), all_have("missing.json"));
+    options.choice.map_files.clear();
+    options.choice.hf_config_dir = "/nonexistent";
+    EXPECT_THAT(refusals(options), all_have("--hf-config /nonexistent: no such folder"));
+    options.own_names = true;
+    EXPECT_THAT(refusals(options), all_have("--hf-config /nonexistent: no such folder"));
+  }
+}
+
 TEST(Hash, ListsOptimizerStatesApart) {
   const auto report =
       hash_checkpoint(golden_path("mcore/dense_te/v0.16.1/tp2pp2-torch_dist-full"), {}).value();

@@ -210,6 +210,22 @@ TEST(TensorReader, OfNoFamilyNamesTheWayOutAsAnOption) {
   EXPECT_EQ(TensorReader::open(path, options).error().code, Code::kNotFound);
 }
 
+TEST(TensorReader, OfMegatronNamesRefusesAFamilyThatIsNone) {
+  ReadOptions options;
+  options.naming = Naming::kCanonical;
+  const std::string path = golden_path("hf/llama3/legacy_tp2pp2ep1");
+  options.family.family = "nobody";
+  const auto unknown = TensorReader::open(path, options);
+  ASSERT_FALSE(unknown);
+  EXPECT_EQ(unknown.error().code, Code::kNoFamily);
+  options.family.family.clear();
+  options.family.hf_config_dir = "nowhere";
+  const auto nowhere = TensorReader::open(path, options);
+  ASSERT_FALSE(nowhere);
+  EXPECT_EQ(nowhere.error().code, Code::kNotFound);
+  EXPECT_THAT(nowhere.error().message, Not(HasSubstr("--")));
+}
+
 // Those of one tensor do not hinder who reads another.
 TEST(TensorReader, ComparesReplicasOfWhatHuggingFaceTensorsAreMadeOf) {
   ReadOptions options;

@@ -6,6 +6,7 @@
 
 #include "base/fail.h"
 #include "canonical/canonical_model.h"
+#include "canonical/families.h"
 #include "canonical/hf_naming.h"
 #include "canonical/mlite_naming.h"
 #include "canonical/tied_head.h"
@@ -55,6 +56,7 @@ class Maker {
   }
 
   Result<View> make() {
+    SW_TRY(check_family_choice(options_.choice, view_.checkpoint));
     if (auto note = adapter_note(view_.checkpoint)) view_.notes.push_back(*std::move(note));
     SW_TRY(check_something_stored(catalog(), view_.checkpoint.location.path));
     SW_TRY(take_given_replica());
@@ -251,7 +253,9 @@ class Maker {
 }  // namespace
 
 void take_whole(std::vector<DraftTensor> tensors, Plan& plan) {
-  std::ranges::sort(tensors, {}, [](const DraftTensor& tensor) { return tensor.desc.name; });
+  std::ranges::sort(tensors, {}, [](const DraftTensor& tensor) -> const std::string& {
+    return tensor.desc.name;
+  });
   for (DraftTensor& tensor : tensors) {
     ChunkList whole(tensor.desc.shape.size());
     whole.push_back({Box::whole(tensor.desc.shape), 0, {}, {}});
