@@ -3,6 +3,7 @@
 
 #include "base/fail.h"
 #include "canonical/canonical_model.h"
+#include "canonical/families.h"
 #include "dcp/torch_items.h"
 #include "dcp/torch_obstacles.h"
 #include "format/adapter_note.h"
@@ -37,6 +38,7 @@ class Verification {
     auto opened = open_checkpoint(path_, defects_, FormatChoice{options_.proof.as});
     if (!opened) return of_unopened(opened.error());
     checkpoint_ = std::move(*opened);
+    SW_TRY(check_family_choice(options_.proof.choice, checkpoint_));
     report_.path = checkpoint_.location.path;
     report_.format = checkpoint_.location.format;
     take_defects();

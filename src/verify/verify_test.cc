@@ -47,6 +47,20 @@ TEST(Verify, FindsNothingInSoundCheckpoints) {
   }
 }
 
+TEST(Verify, RefusesAFamilyThatIsNone) {
+  const std::string path = golden_path("hf/llama3/legacy_tp2pp2ep1");
+  VerifyOptions options;
+  options.proof.choice.family = "nosuch";
+  const auto unknown = verify_checkpoint(path, options);
+  ASSERT_FALSE(unknown);
+  EXPECT_EQ(unknown.error().code, Code::kNoFamily);
+  options.proof.choice.family.clear();
+  options.proof.choice.hf_config_dir = "/nonexistent";
+  const auto nowhere = verify_checkpoint(path, options);
+  ASSERT_FALSE(nowhere);
+  EXPECT_EQ(nowhere.error().code, Code::kNotFound);
+}
+
 TEST(Verify, CollectsEverythingThatIsWrong) {
   const Planted planted;
   Planted::convert("hf/llama3/hf", "torch_dist", {2, 2, 1, 1, 2}, planted.path());
