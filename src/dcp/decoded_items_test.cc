@@ -68,7 +68,7 @@ TEST(DecodedItems, ObjectsTooAreCounted) {
 }
 
 TEST(DecodedItems, AreRefusedBeforeTheyAreDecodedWhereTheDiskIsTooSmall) {
-  const std::int64_t huge = std::int64_t{1} << 60;
+  const std::int64_t huge = std::int64_t{1} << 48;
   Fixture bomb(packed("PK"), huge);
   const Status status = decode_items(bomb.catalog, bomb.files);
   ASSERT_FALSE(status);

@@ -101,6 +101,7 @@ std::span<const Sentence> chinese_of_state() {
       {"{} bytes, limit {}", "{} 字节，上限为 {}"},
       {"shape {} has a negative extent", "形状 {} 有负的范围"},
       {"shape {} has more elements than int64 holds", "形状 {} 的元素数超过 int64"},
+      {"shape {} has an extent above 2^48", "形状 {} 有大于 2^48 的范围"},
       {"shape {} has more bytes than int64 holds", "形状 {} 的字节数超过 int64"},
       {"box at {} of shape {} does not lie inside {}", "位于 {}、形状为 {} 的 box 不在 {} 之内"},
       {"value {} at element {} of the run does not fit {}", "该段元素 {1} 处的值 {0} 不适合 {2}"},

@@ -6,6 +6,13 @@
 #include "shardwright/tensor.h"
 
 namespace shardwright {
+namespace {
+
+// Far beyond any tensor's, and what stands beside a zero is no product's factor: an extent times a
+// count of ranks, heads or bytes stays within int64.
+constexpr std::int64_t kMaxExtent = std::int64_t{1} << 48;
+
+}  // namespace
 
 std::string to_string(const Dims& dims) {
   std::string text = "(";
@@ -23,6 +30,8 @@ Result<std::int64_t> element_count(const Dims& shape) {
   for (std::int64_t extent : shape) {
     if (extent < 0)
       return fail(Code::kOutOfBounds, "shape {} has a negative extent", to_string(shape));
+    if (extent > kMaxExtent)
+      return fail(Code::kLimit, "shape {} has an extent above 2^48", to_string(shape));
     if (extent == 0) {
       has_zero = true;
       continue;

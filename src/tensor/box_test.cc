@@ -34,6 +34,9 @@ TEST(ElementCount, RefusesOverflowAndNegativeExtents) {
   EXPECT_EQ(element_count({big, big}).error().code, Code::kLimit);
   EXPECT_EQ(element_count({big, big, 0}).error().code, Code::kLimit);
   EXPECT_EQ(element_count({-1}).error().code, Code::kOutOfBounds);
+  EXPECT_EQ(element_count({std::int64_t{1} << 61, 0}).error().code, Code::kLimit)
+      << "nothing would be stored, and rows would be multiplied by ranks";
+  EXPECT_EQ(element_count({0, std::int64_t{1} << 48}).value(), 0);
   EXPECT_EQ(byte_count({big, std::int64_t{1} << 22}, DType::kF32).error().code, Code::kLimit);
 }
 
