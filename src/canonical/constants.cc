@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <cstring>
+#include <string_view>
+#include <unordered_map>
 #include <vector>
 
 #include "base/fail.h"
@@ -15,15 +17,16 @@ namespace {
 // A plan that reads the constants, each as one target tensor of doubles.
 Plan plan_of_canonical(const Correspondence& correspondence,
                        std::span<const CanonicalTensor> canonical, const Catalog& catalog) {
+  std::unordered_map<std::string_view, const CanonicalTensor*> by_name;
+  for (const CanonicalTensor& tensor : canonical) by_name.emplace(tensor.desc.name, &tensor);
   Plan plan;
   for (const MappedTensor& mapped : correspondence.megatron) {
     if (!mapped.constant) continue;
-    const auto found = std::ranges::find(canonical, mapped.desc.name,
-                                         [](const CanonicalTensor& c) { return c.desc.name; });
-    if (found == canonical.end()) continue;
+    const auto found = by_name.find(mapped.desc.name);
+    if (found == by_name.end()) continue;
     plan.target.tensors.push_back(
         {{mapped.desc.name, DType::kF64, mapped.desc.shape}, ChunkList(mapped.desc.shape.size())});
-    plan.tensors.push_back({{view_of_canonical(*found)}, mapped.constant, 0.0});
+    plan.tensors.push_back({{view_of_canonical(*found->second)}, mapped.constant, 0.0});
   }
   if (!plan.tensors.empty()) plan.source = catalog;
   return plan;

@@ -123,10 +123,11 @@ Result<bool> still_fits(TensorValues& values, std::size_t megatron, std::size_t 
   return false;
 }
 
-const CanonicalTensor* find(std::span<const CanonicalTensor> canonical, std::string_view name) {
-  const auto found =
-      std::ranges::find(canonical, name, [](const CanonicalTensor& c) { return c.desc.name; });
-  return found == canonical.end() ? nullptr : &*found;
+using CanonicalByName = std::unordered_map<std::string_view, const CanonicalTensor*>;
+
+const CanonicalTensor* find(const CanonicalByName& canonical, std::string_view name) {
+  const auto found = canonical.find(name);
+  return found == canonical.end() ? nullptr : found->second;
 }
 
 }  // namespace
@@ -183,13 +184,15 @@ Status restore_exact_values(const Correspondence& correspondence,
                             std::vector<std::string>& notes) {
   std::unordered_map<std::string_view, DraftTensor*> made;
   for (DraftTensor& draft : drafts) made.emplace(draft.desc.name, &draft);
+  CanonicalByName by_name;
+  for (const CanonicalTensor& tensor : canonical) by_name.emplace(tensor.desc.name, &tensor);
   const std::vector<Shifted> tensors = shifted_tensors(correspondence);
   std::vector<DraftTensor> compared;  // of each tensor Megatron's, then what the kept one makes
   std::vector<const CanonicalTensor*> kept;
   for (const Shifted& tensor : tensors) {
-    const CanonicalTensor* now = find(canonical, tensor.megatron->name);
+    const CanonicalTensor* now = find(by_name, tensor.megatron->name);
     if (now == nullptr) return fail(Code::kInternal, "{} is missing", tensor.megatron->name);
-    const CanonicalTensor* extra = find(canonical, std::string(kHfExtraPrefix) + tensor.hf->name);
+    const CanonicalTensor* extra = find(by_name, std::string(kHfExtraPrefix) + tensor.hf->name);
     const bool fits = extra != nullptr && extra->desc.shape == now->desc.shape &&
                       extra->desc.dtype == now->desc.dtype;
     kept.push_back(fits ? extra : nullptr);

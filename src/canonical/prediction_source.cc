@@ -147,8 +147,8 @@ std::vector<DraftTensor> draft_prediction_layers(const PredictionSource& from,
   for (const DraftTensor& draft : stored) taken.emplace(draft.desc.name, &draft);
   std::vector<DraftTensor> drafts;
   for (const std::string& name : from.tensors) {
-    const auto copy =
-        std::ranges::find(from.copies, name, [](const HfCopy& each) { return each.desc.name; });
+    const auto copy = std::ranges::find(
+        from.copies, name, [](const HfCopy& each) -> const std::string& { return each.desc.name; });
     const auto original = copy == from.copies.end() ? made.end() : made.find(copy->original);
     drafts.push_back(original == made.end() ? *taken.at(name) : *original->second);
     drafts.back().desc.name = name;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <unordered_map>
+#include <unordered_set>
 
 #include "base/fail.h"
 #include "base/text.h"
@@ -129,6 +130,7 @@ class Adding {
       : drafting_(drafting), plan_(drafting.result.plan), taken_(*drafting.adapter) {
     const std::vector<StoredTensor>& tensors = drafting.catalog.tensors;
     for (std::uint32_t i = 0; i < tensors.size(); ++i) by_name_.emplace(tensors[i].desc.name, i);
+    for (const QuantisedSource& quantised : plan_.quantised) quantised_.insert(quantised.values);
   }
 
   Status run() {
@@ -189,8 +191,10 @@ class Adding {
                     saved.name, torch_name(base.desc.dtype));
       }
     }
-    std::erase_if(plan_.quantised,
-                  [&](const QuantisedSource& quantised) { return quantised.values == *at; });
+    if (quantised_.erase(*at) > 0) {
+      std::erase_if(plan_.quantised,
+                    [&](const QuantisedSource& quantised) { return quantised.values == *at; });
+    }
     repoint(own, base);
     return {};
   }
@@ -242,9 +246,7 @@ class Adding {
 
   [[nodiscard]] Status check_stored(std::uint32_t tensor) const {
     const TensorDesc& desc = drafting_.catalog.tensors[tensor].desc;
-    const bool is_multiplied = std::ranges::any_of(
-        plan_.quantised,
-        [&](const QuantisedSource& quantised) { return quantised.values == tensor; });
+    const bool is_multiplied = quantised_.contains(tensor);
     const bool is_float = is_castable_float(desc.dtype) && desc.dtype != DType::kF64;
     if (is_multiplied || is_float) return {};
     return no_float(desc);
@@ -254,6 +256,7 @@ class Adding {
   Plan& plan_;
   const TakenAdapter& taken_;
   std::unordered_map<std::string, std::uint32_t> by_name_;
+  std::unordered_set<std::uint32_t> quantised_;  // the values of plan_.quantised
 };
 
 }  // namespace

@@ -156,8 +156,9 @@ class Averaging {
   }
 
   static const DraftTensor* find(const Drafting& drafting, std::string_view name) {
-    const auto found = std::ranges::find(drafting.parts.tensors, name,
-                                         [](const DraftTensor& draft) { return draft.desc.name; });
+    const auto found = std::ranges::find(
+        drafting.parts.tensors, name,
+        [](const DraftTensor& draft) -> const std::string& { return draft.desc.name; });
     return found == drafting.parts.tensors.end() ? nullptr : &*found;
   }
 

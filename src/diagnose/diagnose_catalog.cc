@@ -41,14 +41,16 @@ namespace {
 // Integer percent of a tensor's elements that some chunk holds; replicas count once, overlaps may
 // count twice, so that 100 does not prove anything. That is check_coverage's business.
 std::int64_t covered_percent(const StoredTensor& tensor) {
+  std::vector<Box> boxes;
+  for (std::size_t i = 0; i < tensor.chunks.size(); ++i) boxes.push_back(tensor.chunks.box(i));
+  std::ranges::sort(boxes, [](const Box& a, const Box& b) {
+    return a.origin == b.origin ? std::ranges::lexicographical_compare(a.shape, b.shape)
+                                : std::ranges::lexicographical_compare(a.origin, b.origin);
+  });
+  const auto replicas = std::ranges::unique(boxes);
+  boxes.erase(replicas.begin(), replicas.end());
   double held = 0;
-  std::vector<Box> seen;
-  for (std::size_t i = 0; i < tensor.chunks.size(); ++i) {
-    const Box box = tensor.chunks.box(i);
-    if (std::ranges::find(seen, box) != seen.end()) continue;
-    held += static_cast<double>(box.volume());
-    seen.push_back(box);
-  }
+  for (const Box& box : boxes) held += static_cast<double>(box.volume());
   const double all = static_cast<double>(Box::whole(tensor.desc.shape).volume());
   return all > 0 ? std::min<std::int64_t>(99, static_cast<std::int64_t>(100 * held / all)) : 0;
 }

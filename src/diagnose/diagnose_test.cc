@@ -559,6 +559,24 @@ TEST(Diagnose, AHoleInMetadataIsAFinding) {
   EXPECT_EQ(diagnosis.complete, false);
 }
 
+TEST(Diagnose, AHoleIsWhatAllPiecesLeave) {
+  Catalog catalog;
+  catalog.files = {"__0_0.distcp"};
+  StoredTensor tensor{{"decoder.w", DType::kF32, {4, 2}}, ChunkList(2)};
+  std::uint64_t offset = 0;
+  for (const std::int64_t row : {2, 0}) {
+    tensor.chunks.push_back({{{row, 0}, {1, 2}}, 0, {offset, 8}, {}});
+    offset += 8;
+  }
+  catalog.tensors.push_back(std::move(tensor));
+  TemporaryFolder folder;
+  folder.put(".metadata", encode_dcp_metadata(catalog, {}).value());
+  folder.put("__0_0.distcp", std::string(64, 'x'));
+  const Diagnosis diagnosis = diagnosed(folder.path().string());
+  ASSERT_THAT(codes(diagnosis), ElementsAre("L22"));
+  EXPECT_THAT(diagnosis.findings[0].message.english, testing::HasSubstr("only 50% of decoder.w"));
+}
+
 TEST(Diagnose, WhatIsNoFolderIsAnError) {
   EXPECT_EQ(diagnose({"no-such-path"}).error().code, Code::kNotFound);
   TemporaryFolder folder;

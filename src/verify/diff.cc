@@ -127,7 +127,8 @@ class Comparison {
     if (!weight) return false;
     const auto& tensors = view.plan.target.tensors;
     const auto found = std::ranges::lower_bound(
-        tensors, *weight, {}, [](const StoredTensor& each) { return each.desc.name; });
+        tensors, *weight, {},
+        [](const StoredTensor& each) -> const std::string& { return each.desc.name; });
     if (found == tensors.end() || found->desc.name != *weight) return false;
     const auto place = static_cast<std::size_t>(found - tensors.begin());
     const ViewList& masters = view.plan.tensors[index].views;
@@ -293,7 +294,8 @@ class Comparison {
       report_.differing += pair.found.differing;
       report_.max_delta = std::max(report_.max_delta, pair.found.max_delta);
     }
-    std::ranges::sort(report_.differences, {}, [](const auto& d) { return d.left.name; });
+    std::ranges::sort(report_.differences, {},
+                      [](const auto& d) -> const std::string& { return d.left.name; });
   }
 
   const View& left_;

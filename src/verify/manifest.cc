@@ -69,7 +69,8 @@ Result<std::vector<TensorHash>> read_tensors(const nlohmann::json& list) {
   if (!list.is_array()) return refuse_manifest("its 'tensors' is not a list");
   std::vector<TensorHash> tensors;
   for (const nlohmann::json& entry : list) tensors.push_back(SW_TRY(read_tensor(entry)));
-  std::ranges::sort(tensors, {}, [](const TensorHash& tensor) { return tensor.desc.name; });
+  std::ranges::sort(
+      tensors, {}, [](const TensorHash& tensor) -> const std::string& { return tensor.desc.name; });
   return tensors;
 }
 

@@ -50,21 +50,27 @@ Result<Element> read_element(const ReadableFile& file, ByteRange range) {
   return element;
 }
 
-Status compare_scalars(const Directory& directory, const std::string& path, const Catalog& catalog,
+using Scalars = std::unordered_map<std::string_view, const StoredTensor*>;
+
+Scalars scalars_of(const Catalog& catalog) {
+  Scalars scalars;
+  for (const StoredTensor& tensor : catalog.tensors) {
+    if (tensor.desc.shape.empty()) scalars.emplace(tensor.desc.name, &tensor);
+  }
+  return scalars;
+}
+
+Status compare_scalars(const Directory& directory, const std::string& path, const Scalars& scalars,
                        SourceFiles& files) {
   const std::unique_ptr<ReadableFile> shard = SW_TRY(directory.open(path));
   const SafetensorsHeader header = SW_TRY(read_safetensors_header(*shard));
   for (const SafetensorsTensor& kept : header.tensors) {
     if (!kept.desc.shape.empty()) continue;
-    const auto found =
-        std::ranges::find(catalog.tensors, kept.desc.name,
-                          [](const StoredTensor& tensor) { return tensor.desc.name; });
-    if (found == catalog.tensors.end() || !found->desc.shape.empty() ||
-        found->desc.dtype != kept.desc.dtype) {
-      continue;
-    }
-    const auto file = SW_TRY(files.get(found->chunks.file(0)));
-    const Element consolidated = SW_TRY(read_element(*file, found->chunks.range(0)));
+    const auto found = scalars.find(kept.desc.name);
+    if (found == scalars.end() || found->second->desc.dtype != kept.desc.dtype) continue;
+    const ChunkList& chunks = found->second->chunks;
+    const auto file = SW_TRY(files.get(chunks.file(0)));
+    const Element consolidated = SW_TRY(read_element(*file, chunks.range(0)));
     const Element original = SW_TRY(read_element(*shard, kept.range));
     if (consolidated == original) continue;
     return fail(Code::kReplicasDiffer,
@@ -128,12 +134,11 @@ Status join_shards(const std::vector<Dims>& offsets, Catalog& catalog) {
 Status check_consolidated_scalars(const Directory& directory, const Catalog& catalog,
                                   SourceFiles& files) {
   constexpr const char* kFolder = "sharded";
-  const bool has_scalar = std::ranges::any_of(
-      catalog.tensors, [](const StoredTensor& tensor) { return tensor.desc.shape.empty(); });
-  if (!has_scalar || !directory.exists(kFolder)) return {};
+  const Scalars scalars = scalars_of(catalog);
+  if (scalars.empty() || !directory.exists(kFolder)) return {};
   for (const DirectoryEntry& entry : SW_TRY(directory.list(kFolder))) {
     if (entry.is_directory || !entry.name.ends_with(".safetensors")) continue;
-    SW_TRY(compare_scalars(directory, fmt::format("{}/{}", kFolder, entry.name), catalog, files));
+    SW_TRY(compare_scalars(directory, fmt::format("{}/{}", kFolder, entry.name), scalars, files));
   }
   return {};
 }
