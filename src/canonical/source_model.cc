@@ -147,6 +147,10 @@ bool has_states(const Checkpoint& checkpoint) {
          std::ranges::any_of(checkpoint.catalog.tensors, is_state);
 }
 
+bool has_unnamed_states(const Checkpoint& checkpoint, const Catalog& catalog) {
+  return !is_fsdp(checkpoint) && has_flat_states(catalog);
+}
+
 bool is_disguised(const Checkpoint& checkpoint) {
   return is_fsdp(checkpoint) || is_mimo(checkpoint.catalog);
 }

@@ -43,6 +43,10 @@ struct SourceModel {
 /// Whether a checkpoint has optimizer states in any form.
 [[nodiscard]] bool has_states(const Checkpoint& checkpoint);
 
+/// Whether optimizer states in a catalog of this checkpoint have no tensors' names yet: those in
+/// flat buffers, which Megatron-FSDP has none of.
+[[nodiscard]] bool has_unnamed_states(const Checkpoint& checkpoint, const Catalog& catalog);
+
 /// Whether the tensors are Megatron's under other names or in pieces: those of a MIMO model, or of
 /// Megatron-FSDP.
 [[nodiscard]] bool is_disguised(const Checkpoint& checkpoint);

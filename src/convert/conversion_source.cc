@@ -215,7 +215,7 @@ class Opening {
   // What a flat buffer holds only the run's common state tells, which stays behind where names are
   // kept; so its states get the names of their tensors there too.
   Status undo_flat() {
-    if (is_fsdp(checkpoint()) || !has_flat_states(source_.wanted)) return {};
+    if (!has_unnamed_states(checkpoint(), source_.wanted)) return {};
     if (source_.is_mimo) return refuse_flat_states(request_.input);
     if (keeps_names(request_)) return undo_flat_or_tell();
     SW_TRY(undo_flat_states(source_.checkpoint, source_.wanted));

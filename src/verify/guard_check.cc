@@ -15,7 +15,6 @@
 #include "compare/master_form.h"
 #include "compare/master_weights.h"
 #include "compare/source_guards.h"
-#include "format/fsdp_dtensor/fsdp_source.h"
 #include "format/legacy/legacy_states.h"
 #include "format/mimo/source.h"
 #include "format/torch_dist/flat_states.h"
@@ -69,7 +68,7 @@ class GuardCheck {
     bool is_derived = SW_TRY(read_legacy_states());
     Catalog catalog = sound_part(checkpoint_.catalog, lost_);
     const bool is_whole = catalog.tensors.size() == checkpoint_.catalog.tensors.size();
-    if (is_whole && is_flat(catalog) && SW_TRY(name_flat_states(catalog))) {
+    if (is_whole && has_unnamed_states(checkpoint_, catalog) && SW_TRY(name_flat_states(catalog))) {
       is_derived = true;
       check_named_states(catalog, checkpoint_, report_);
     }
@@ -142,10 +141,6 @@ class GuardCheck {
       check_coverage_of(catalog, tensor, report_);
     }
     check_named_states(catalog, checkpoint_, report_);
-  }
-
-  [[nodiscard]] bool is_flat(const Catalog& catalog) const {
-    return !is_fsdp(checkpoint_) && has_flat_states(catalog);
   }
 
   Result<bool> name_flat_states(Catalog& catalog) {

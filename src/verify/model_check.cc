@@ -15,7 +15,6 @@
 #include "format/fsdp_dtensor/source.h"
 #include "format/mimo/source.h"
 #include "format/nothing_stored.h"
-#include "format/torch_dist/flat_states.h"
 #include "layout/lost_parts.h"
 #include "layout/object_set.h"
 #include "layout/state_sharding.h"
@@ -146,7 +145,7 @@ class ModelCheck {
   // Those in flat buffers get their names where they are proven.
   void check_states(const Catalog& catalog) {
     if (is_mimo(checkpoint_.catalog)) return;
-    if (!is_fsdp(checkpoint_) && has_flat_states(catalog)) return;
+    if (has_unnamed_states(checkpoint_, catalog)) return;
     check_named_states(catalog, checkpoint_, report_);
     if (is_fsdp(checkpoint_)) check_fsdp_state(checkpoint_, report_);
   }

@@ -15,7 +15,6 @@
 #include "dcp/named_replicas.h"
 #include "dcp/torch_items.h"
 #include "format/adapter_note.h"
-#include "format/fsdp_dtensor/source.h"
 #include "format/mimo/source.h"
 #include "format/mlite/mlite_source.h"
 #include "format/mlite/source.h"
@@ -195,7 +194,7 @@ class Maker {
   void tell_wrong_states() {
     const Checkpoint& checkpoint = view_.checkpoint;
     if (checkpoint.location.traits.is_hf_model) return;
-    if (!is_fsdp(checkpoint) && has_flat_states(catalog())) return;
+    if (has_unnamed_states(checkpoint, catalog())) return;
     for (const WrongState& state :
          find_wrong_states(catalog(), named_optimizer(checkpoint.arguments)).wrong) {
       view_.notes.push_back(translated("{}: {}", checkpoint.location.path, state.what));
