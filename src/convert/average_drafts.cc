@@ -14,7 +14,7 @@
 #include "convert/more_sources.h"
 #include "format/config_edits.h"
 #include "io/source_files.h"
-#include "layout/shard_rule.h"
+#include "layout/model_head.h"
 #include "model/adapter_tensors.h"
 #include "model/apply.h"
 
@@ -34,21 +34,23 @@ std::string place_of(const Checkpoint& checkpoint) {
   return error ? checkpoint.location.path : place.string();
 }
 
-// Rows of the vocabulary that mean something, where the draft or the run's arguments tell.
-std::optional<std::int64_t> true_rows_of(const DraftTensor& tensor, const Checkpoint& source) {
-  if (tensor.true_rows) return tensor.true_rows;
-  const int axes = tensor.desc.shape.size();
-  if (axes == 0 || !shard_rule(tensor.desc.name, axes, false).vocabulary) return std::nullopt;
-  return true_vocabulary(source.arguments);
-}
+// How many rows of one checkpoint's tensors mean something.
+class TrueRows {
+ public:
+  explicit TrueRows(const Drafting& drafting)
+      : heads_(descs_of(drafting.parts.tensors)),
+        vocabulary_(true_vocabulary(drafting.source().arguments)) {}
 
-// Two runs may have padded the same vocabulary to other heights.
-void fit_rows(const DraftTensor& own, const Checkpoint& source, DraftTensor& tensor,
-              const Checkpoint& other) {
-  if (own.desc.shape == tensor.desc.shape) return;
-  const auto rows = true_rows_of(own, source);
-  if (rows && rows == true_rows_of(tensor, other)) resize_rows(tensor, own.desc.shape[0]);
-}
+  // Where the draft or, of rows of the vocabulary, the run's arguments tell.
+  [[nodiscard]] std::optional<std::int64_t> of(const DraftTensor& tensor) const {
+    if (tensor.true_rows) return tensor.true_rows;
+    return heads_.has_vocabulary_rows(tensor.desc) ? vocabulary_ : std::nullopt;
+  }
+
+ private:
+  OutputHeads heads_;
+  std::optional<std::int64_t> vocabulary_;
+};
 
 // The terms that the source tensors of one checkpoint become.
 class Terms {
@@ -192,11 +194,17 @@ class Averaging {
     std::vector<DraftTensor>& theirs = other_.parts.tensors;
     std::unordered_map<std::string_view, std::size_t> by_name;
     for (std::size_t i = 0; i < theirs.size(); ++i) by_name.emplace(theirs[i].desc.name, i);
+    const TrueRows own_rows(first_);
+    const TrueRows their_rows(other_);
     for (const DraftTensor& own : first_.parts.tensors) {
       const auto found = by_name.find(own.desc.name);
       if (found == by_name.end()) return missing(own.desc.name, path_, first_path_);
-      fit_rows(own, first_.source(), theirs[found->second], other_.source());
-      SW_TRY(check_alike(own, theirs[found->second]));
+      DraftTensor& tensor = theirs[found->second];
+      // Two runs may have padded the same vocabulary to other heights.
+      const auto rows = own_rows.of(own);
+      const bool may_fit = rows && own.desc.shape != tensor.desc.shape;
+      if (may_fit && rows == their_rows.of(tensor)) resize_rows(tensor, own.desc.shape[0]);
+      SW_TRY(check_alike(own, tensor));
       place_.push_back(found->second);
       by_name.erase(found);
     }

@@ -25,7 +25,6 @@
 #include "layout/adapter_shards.h"
 #include "layout/model_head.h"
 #include "layout/piece_limit.h"
-#include "layout/shard_rule.h"
 #include "model/adapter_rules.h"
 #include "model/expert_parameter.h"
 #include "plan/canonical.h"
@@ -82,10 +81,7 @@ Status extend_vocabulary_of_megatron(Drafting& drafting) {
   return extend_vocabulary(
       drafting, *rows,
       [&](const DraftTensor& tensor) {
-        const TensorDesc& desc = tensor.desc;
-        const int axes = desc.shape.size();
-        return axes > 0 && !ends_as_any(desc.name, others) &&
-               heads.settled(shard_rule(desc.name, axes, false), desc).vocabulary;
+        return !ends_as_any(tensor.desc.name, others) && heads.has_vocabulary_rows(tensor.desc);
       },
       others);
 }

@@ -42,11 +42,6 @@ namespace {
 
 using ArgumentEdits = std::vector<std::pair<std::string, ArgValue>>;
 
-bool is_vocabulary(const OutputHeads& heads, const TensorDesc& desc) {
-  const int axes = desc.shape.size();
-  return axes > 0 && heads.settled(shard_rule(desc.name, axes, false), desc).vocabulary;
-}
-
 // What the target's own layout says stays.
 void add_missing(const ArgumentEdits& more, ArgumentEdits& edits) {
   for (const auto& [name, value] : more) {
@@ -61,7 +56,7 @@ Status fit_vocabulary(const ConvertRequest& request, const VocabularyRows& vocab
                       TargetParts& parts, ArgumentEdits& edits) {
   const OutputHeads heads(descs_of(parts.tensors));
   for (DraftTensor& tensor : parts.tensors) {
-    if (!is_vocabulary(heads, tensor.desc)) continue;
+    if (!heads.has_vocabulary_rows(tensor.desc)) continue;
     const std::int64_t rows = tensor.desc.shape[0];
     const std::int64_t tp = request.parallel.tensor;
     const bool pads = request.make_vocab_size_divisible_by.has_value();
@@ -123,7 +118,7 @@ VocabularyRows meant_rows(const ConvertRequest& request, const Checkpoint& sourc
   rows.usual = told_vocabulary(source.arguments);
   const OutputHeads heads(descs);
   const auto is_explained = [&](const TensorDesc& desc) {
-    return !is_vocabulary(heads, desc) || explains_rows(source.arguments, rows, desc);
+    return !heads.has_vocabulary_rows(desc) || explains_rows(source.arguments, rows, desc);
   };
   if (rows.usual && !std::ranges::all_of(descs, is_explained)) rows.usual.reset();
   return rows;

@@ -47,4 +47,9 @@ ShardRule OutputHeads::settled(ShardRule rule, const TensorDesc& tensor) const {
   return rule;
 }
 
+bool OutputHeads::has_vocabulary_rows(const TensorDesc& tensor) const {
+  const int axes = tensor.shape.size();
+  return axes > 0 && settled(shard_rule(tensor.name, axes, false), tensor).vocabulary;
+}
+
 }  // namespace shardwright

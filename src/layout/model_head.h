@@ -39,6 +39,8 @@ class OutputHeads {
   [[nodiscard]] bool has(const TensorDesc& tensor) const;
   /// `rule` as it is for this tensor.
   [[nodiscard]] ShardRule settled(ShardRule rule, const TensorDesc& tensor) const;
+  /// Whether the tensor has a row for each token, padding included: a head has none.
+  [[nodiscard]] bool has_vocabulary_rows(const TensorDesc& tensor) const;
 
  private:
   std::set<std::int64_t> token_rows_;

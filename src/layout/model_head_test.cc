@@ -81,7 +81,10 @@ TEST(OutputHeads, AreCutAlongNoAxisAndHaveNoTokens) {
     const ShardRule rule = heads.settled(shard_rule(output.name, 2, false), output);
     EXPECT_EQ(rule.axis, is_head ? -1 : 0);
     EXPECT_EQ(rule.vocabulary, !is_head);
+    EXPECT_EQ(heads.has_vocabulary_rows(output), !is_head);
   }
+  EXPECT_TRUE(heads.has_vocabulary_rows(table.front()));
+  EXPECT_FALSE(heads.has_vocabulary_rows(desc("output_layer.weight", {})));
 }
 
 TEST(OutputHeads, OfALanguageModelInsideLieBehindItsLayers) {

@@ -22,7 +22,7 @@
 #include "format/torch_dist/flat_states.h"
 #include "io/source_files.h"
 #include "layout/mlite_layout.h"
-#include "layout/shard_rule.h"
+#include "layout/model_head.h"
 #include "plan/wrong_states.h"
 #include "state/recorded_run.h"
 #include "verify/workload.h"
@@ -36,10 +36,7 @@ std::set<std::string_view> names_of(const Catalog& catalog) {
   return names;
 }
 
-bool is_vocabulary(const TensorDesc& desc) {
-  const int axes = desc.shape.size();
-  return axes > 0 && shard_rule(desc.name, axes, false).vocabulary;
-}
+OutputHeads heads_of(const View& view) { return OutputHeads(descs_of(view.plan.target)); }
 
 bool has_head_alone(const Checkpoint& checkpoint) {
   const std::vector<TensorDesc> descs = descs_of(checkpoint.catalog);
@@ -207,8 +204,9 @@ class Maker {
   }
 
   void count_stored_rows() {
+    const OutputHeads heads = heads_of(view_);
     for (const StoredTensor& tensor : view_.plan.target.tensors) {
-      if (!is_vocabulary(tensor.desc)) continue;
+      if (!heads.has_vocabulary_rows(tensor.desc)) continue;
       view_.stored_rows = std::max(view_.stored_rows, tensor.desc.shape[0]);
     }
   }
@@ -233,8 +231,9 @@ class Maker {
       cut_vocabulary(view_, view_.vocabulary);
       return;
     }
+    const OutputHeads heads = heads_of(view_);
     for (const StoredTensor& tensor : view_.plan.target.tensors) {
-      if (!is_vocabulary(tensor.desc)) continue;
+      if (!heads.has_vocabulary_rows(tensor.desc)) continue;
       view_.notes.push_back(
           translated("{}: vocabulary tensors are taken with all {} stored rows; --vocab-size "
                      "leaves padding out",
@@ -290,6 +289,7 @@ Result<View> make_view(Checkpoint checkpoint, Naming naming, const ProofOptions&
 }
 
 bool tells_sizes(const SourceOptions& options) {
+  const OutputHeads heads = heads_of(view);
   return options.source_expert || options.source_expert_tensor || options.source_tensor;
 }
 
@@ -306,7 +306,7 @@ void cut_vocabulary(View& view, const VocabularyRows& vocabulary) {
   std::int64_t kept = 0;
   for (std::size_t i = 0; i < view.plan.tensors.size(); ++i) {
     StoredTensor& tensor = view.plan.target.tensors[i];
-    if (!is_vocabulary(tensor.desc)) continue;
+    if (!heads.has_vocabulary_rows(tensor.desc)) continue;
     const std::optional<std::int64_t> rows = vocabulary.of(tensor.desc.name);
     if (!rows || tensor.desc.shape[0] <= *rows) continue;
     cut = tensor.desc.shape[0] - *rows;

@@ -195,6 +195,34 @@ def test_every_rank_has_the_whole_head_behind_the_last_layer(shardwright, reward
     assert states[0]["args"].untie_embeddings_and_output_weights is True
 
 
+@pytest.fixture(scope="module")
+def classifiers(shardwright, tmp_path_factory):
+    """Megatron checkpoints of two models that differ in how many classes they have."""
+    folder = tmp_path_factory.mktemp("classifiers")
+    for labels in (3, 6):
+        create(folder / f"hf_{labels}", "llama", SEQUENCE, labels, MODELS["llama"][3])
+        shardwright("convert", folder / f"hf_{labels}", folder / str(labels), "--to", "torch_dist")
+    return folder
+
+
+def test_heads_of_other_classes_have_no_mean(shardwright, classifiers, tmp_path):
+    """The last classes of one are no padding of a vocabulary."""
+    for models in ((3, 6), (6, 3)):
+        folders = [classifiers / str(labels) for labels in models]
+        told = shardwright("average", *folders, tmp_path / "mean", "--to", "torch_dist", expect=2).stderr
+        assert "output_layer.weight: found shape" in told
+        assert not (tmp_path / "mean").exists()
+
+
+@pytest.mark.parametrize("model", ["6", "hf_6"])
+def test_a_head_has_no_padding_rows(shardwright, classifiers, tmp_path, model):
+    shardwright("hash", classifiers / model, "--vocab-size", 4, "--manifest", tmp_path / "manifest.json")
+    tensors = json.loads((tmp_path / "manifest.json").read_text())["tensors"]
+    shapes = {tensor["name"]: tensor["shape"] for tensor in tensors}
+    assert shapes["embedding.word_embeddings.weight"] == [4, 72]
+    assert shapes["output_layer.weight"] == [6, 72]
+
+
 def test_what_stands_beside_a_language_model_keeps_its_name(shardwright, tmp_path):
     """trl's value head; the weights of a model whose output layer is still that of tokens."""
     source = tmp_path / "model"
