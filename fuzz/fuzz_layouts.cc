@@ -125,7 +125,7 @@ void check_sources(const Catalog& catalog, std::string_view text) {
   request.source_expert_tensor = size_at(text.size() / 2);
   request.source_tensor = size_at(text.size() / 4);
   for (int given = 0; given < 2; ++given) {
-    if (is_mlite(catalog)) {
+    if (has_mlite_names(catalog)) {
       const Result<Catalog> global = global_from_mlite(catalog, request, notes);
       if (global) expect_inside(*global);
     }

@@ -380,4 +380,16 @@ Status name_mlite_as_megatron(const ConvertRequest& request, Checkpoint& checkpo
   return {};
 }
 
+bool tells_sizes(const SourceOptions& options) {
+  return options.source_expert || options.source_expert_tensor || options.source_tensor;
+}
+
+std::unexpected<Error> refuse_sizes(std::string_view paths) {
+  return fail(
+      Code::kUsage,
+      "{}: --source-ep, --source-etp and --source-tp describe an MLite checkpoint, and this "
+      "is none that was saved with such sizes; leave them out or correct them",
+      paths);
+}
+
 }  // namespace shardwright

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <string_view>
+
 #include "base/notes.h"
 #include "shardwright/catalog.h"
 #include "shardwright/checkpoint.h"
@@ -20,5 +22,11 @@ namespace shardwright {
 /// for buffers that are nowhere; kShapeMismatch for rows that tensor ranks cannot have shared out.
 [[nodiscard]] Status name_mlite_as_megatron(const ConvertRequest& request, Checkpoint& checkpoint,
                                             Catalog& wanted, Notes& notes);
+
+/// Whether the caller gives sizes of an MLite checkpoint's run.
+[[nodiscard]] bool tells_sizes(const SourceOptions& options);
+
+/// kUsage for sizes of an MLite checkpoint's run that `paths` did not take.
+[[nodiscard]] std::unexpected<Error> refuse_sizes(std::string_view paths);
 
 }  // namespace shardwright

@@ -64,7 +64,7 @@ Result<Losses> find_lost_of_fsdp(const Checkpoint& source) {
 
 Result<Losses> find_lost(const Checkpoint& source) {
   const Catalog& catalog = source.catalog;
-  if (source.location.traits.is_hf_model || is_mlite(catalog)) return Losses();
+  if (source.location.traits.is_hf_model || has_mlite_names(catalog)) return Losses();
   if (is_fsdp(source)) return find_lost_of_fsdp(source);
   if (!has_megatron_names(catalog)) return Losses{lost_local_experts(descs_of(catalog)), {}};
   return find_lost_of_megatron(catalog, source.arguments);
@@ -127,7 +127,7 @@ Status check_losses(const ConvertRequest& request, const Checkpoint& source, con
   if (request.accept_loss) SW_TRY(refuse_holes(wanted));
   const bool is_later = is_checked_later(request, source);
   if (is_later && !request.accept_loss) return {};
-  if (!is_later && is_mlite(source) && is_mlite(wanted)) return check_mlite(wanted, request);
+  if (!is_later && is_mlite(source) && has_mlite_names(wanted)) return check_mlite(wanted, request);
   Losses found = SW_TRY(find_lost(source));
   std::vector<LostPart>& lost = found.lost;
   if (!has_experts(wanted)) {

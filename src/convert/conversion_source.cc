@@ -87,13 +87,8 @@ class Opening {
 
   // Sizes of a source that nothing asks for would be believed to have counted.
   [[nodiscard]] Status check_sizes() const {
-    const bool tells_sizes =
-        request_.source_expert || request_.source_expert_tensor || request_.source_tensor;
-    if (!tells_sizes || is_mlite(checkpoint().catalog)) return {};
-    return fail(Code::kUsage,
-                "{}: --source-ep, --source-etp and --source-tp describe an MLite checkpoint, and "
-                "this is none; leave them out",
-                request_.input);
+    if (!tells_sizes(request_) || has_mlite_names(checkpoint().catalog)) return {};
+    return refuse_sizes(request_.input);
   }
 
   // What has no head is no language model's, and stays as it is where no Megatron model is made.

@@ -298,7 +298,8 @@ TEST(MliteSizes, AreRefusedOfOtherCheckpoints) {
     const auto refused = prepare_conversion(request);
     ASSERT_FALSE(refused) << format;
     EXPECT_EQ(refused.error().code, Code::kUsage);
-    EXPECT_THAT(refused.error().message, HasSubstr("this is none")) << format;
+    EXPECT_THAT(refused.error().message, HasSubstr("this is none that was saved with such sizes"))
+        << format;
   }
 }
 

@@ -89,9 +89,6 @@ std::span<const Sentence> chinese_of_convert() {
        "nothing cleans up meanwhile",
        "{}: 在写入期间被删除，内容已丢失；请在写出期间没有清理程序的地方重新运行"},
       {"{}: nothing is left to convert", "{}: 没有剩下可转换的内容"},
-      {"{}: --source-ep, --source-etp and --source-tp describe an MLite checkpoint, and this is "
-       "none; leave them out",
-       "{}: --source-ep、--source-etp 和 --source-tp 描述 MLite 检查点，而这不是；请去掉它们"},
       {"{}: no rule says whose the optimizer states in {} are, and they are not converted; leave "
        "--optimizer keep out",
        "{}: 没有规则说明 {} 中的优化器状态属于哪些参数，它们不能转换；请去掉 --optimizer keep"},

@@ -170,7 +170,7 @@ std::optional<MliteExpert> split_mlite_expert(std::string_view name) {
   return std::nullopt;
 }
 
-bool is_mlite(const Catalog& catalog) {
+bool has_mlite_names(const Catalog& catalog) {
   return std::ranges::any_of(catalog.tensors, [](const StoredTensor& tensor) {
     const std::string_view name = tensor.desc.name;
     return (name.starts_with("model.") || name.starts_with("model_pp")) &&

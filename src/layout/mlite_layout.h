@@ -23,7 +23,7 @@ struct MliteExpert {
 [[nodiscard]] std::optional<MliteExpert> split_mlite_expert(std::string_view name);
 
 /// Whether the names are those of MLite: `model.` or `model_pp0.` and grouped experts.
-[[nodiscard]] bool is_mlite(const Catalog& catalog);
+[[nodiscard]] bool has_mlite_names(const Catalog& catalog);
 
 /// Sizes that the caller gives because nothing on disk tells them.
 struct MliteGiven {

@@ -6,6 +6,7 @@
 
 #include "base/fail.h"
 #include "canonical/canonical_model.h"
+#include "canonical/mlite_naming.h"
 #include "exec/finish_reading.h"
 #include "io/source_files.h"
 #include "plan/source_place.h"

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/fail.h"
+#include "canonical/mlite_naming.h"
 #include "convert/drafting.h"
 #include "io/source_files.h"
 #include "plan/canonical.h"

@@ -2,6 +2,7 @@
 #include <utility>
 
 #include "base/fail.h"
+#include "canonical/mlite_naming.h"
 #include "io/source_files.h"
 #include "plan/canonical.h"
 #include "shardwright/reader.h"

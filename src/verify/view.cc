@@ -288,20 +288,8 @@ Result<View> make_view(Checkpoint checkpoint, Naming naming, const ProofOptions&
   return view;
 }
 
-bool tells_sizes(const SourceOptions& options) {
-  const OutputHeads heads = heads_of(view);
-  return options.source_expert || options.source_expert_tensor || options.source_tensor;
-}
-
-std::unexpected<Error> refuse_sizes(std::string_view paths) {
-  return fail(
-      Code::kUsage,
-      "{}: --source-ep, --source-etp and --source-tp describe an MLite checkpoint, and this "
-      "is none that was saved with such sizes; leave them out or correct them",
-      paths);
-}
-
 void cut_vocabulary(View& view, const VocabularyRows& vocabulary) {
+  const OutputHeads heads = heads_of(view);
   std::int64_t cut = 0;
   std::int64_t kept = 0;
   for (std::size_t i = 0; i < view.plan.tensors.size(); ++i) {

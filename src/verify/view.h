@@ -69,12 +69,6 @@ void take_whole(std::vector<DraftTensor> tensors, Plan& plan);
 [[nodiscard]] Result<View> make_view(Checkpoint checkpoint, Naming naming,
                                      const ProofOptions& options, const ViewUse& use = {});
 
-/// Whether the caller gives sizes of an MLite checkpoint's run.
-[[nodiscard]] bool tells_sizes(const SourceOptions& options);
-
-/// kUsage for sizes of an MLite checkpoint's run that `paths` did not take.
-[[nodiscard]] std::unexpected<Error> refuse_sizes(std::string_view paths);
-
 /// Makes vocabulary tensors of both sides equally high: what one side knows to be padding is
 /// padding on the other side too. Notes tell.
 void cut_vocabulary(View& view, const VocabularyRows& vocabulary);

@@ -66,7 +66,7 @@ class Draft {
   Status run(Catalog& catalog) {
     paths_ = SW_TRY(paths_of(source_));
     std::string example;
-    if (!paths_.empty() && is_mlite(catalog)) {
+    if (!paths_.empty() && has_mlite_names(catalog)) {
       const auto found = std::ranges::find_if(catalog.tensors, [&](const StoredTensor& tensor) {
         return paths_.contains(tensor.desc.name);
       });
@@ -111,7 +111,7 @@ class Draft {
 
   // MLite's experts get the model's numbers and their rows its order.
   Status put_in_order(Catalog& catalog) {
-    if (!is_mlite(catalog)) return {};
+    if (!has_mlite_names(catalog)) return {};
     catalog = SW_TRY(global_from_mlite(catalog, request_, notes_));
     return {};
   }

@@ -43,7 +43,7 @@ class MliteSource : public SourceFormat {
   }
 
   bool is_spoken_in(const Checkpoint& checkpoint) const override {
-    if (is_mlite(checkpoint.catalog)) return true;
+    if (has_mlite_names(checkpoint.catalog)) return true;
     const auto entries = checkpoint.directory->list("");
     return entries && std::ranges::any_of(*entries, is_mlite_rank_file);
   }
@@ -98,7 +98,7 @@ const SourceFormat& mlite_dist_opt_source() {
 bool is_mlite(const Checkpoint& checkpoint) {
   const std::string& format = checkpoint.location.format;
   return (format == mlite_source().name() || format == mlite_dist_opt_source().name()) &&
-         is_mlite(checkpoint.catalog);
+         has_mlite_names(checkpoint.catalog);
 }
 
 }  // namespace shardwright
