@@ -10,6 +10,7 @@
 #include "base/crc32.h"
 #include "base/endian.h"
 #include "base/fail.h"
+#include "codec/read_into.h"
 #include "codec/stand_in.h"
 #include "codec/torch_record.h"
 #include "codec/zip_layout.h"
@@ -48,10 +49,6 @@ constexpr std::array<Signature, 9> kSignatures = {{
     {0, "version https://git-lfs"sv, "a Git LFS pointer"},
     {8, "{\""sv, "a safetensors file"},
 }};
-
-Status read_into(const ReadableFile& file, std::uint64_t offset, std::string& buffer) {
-  return file.read_at(offset, std::as_writable_bytes(std::span(buffer)));
-}
 
 /// Refuses what is no zip archive, by name where it is known.
 Status check_is_zip(const ReadableFile& file, ByteRange window) {

@@ -12,6 +12,7 @@
 #include "base/endian.h"
 #include "base/fail.h"
 #include "codec/pickle_text.h"
+#include "codec/read_into.h"
 #include "codec/zip_format.h"
 
 namespace shardwright::zip {
@@ -26,10 +27,6 @@ constexpr std::uint64_t kEnds = kEnd64Bytes + kLocatorBytes + kEndBytes;
 template <class T>
 T field(std::string_view bytes, std::size_t position) {
   return load_le<T>(as_bytes(bytes).data() + position);
-}
-
-Status read_into(const ReadableFile& file, std::uint64_t offset, std::string& buffer) {
-  return file.read_at(offset, std::as_writable_bytes(std::span(buffer)));
 }
 
 /// Calls `visit(id, contents)` for each extra field. False unless the fields fill the area exactly:

@@ -33,7 +33,6 @@
 #include "layout/texts.h"
 #include "remote/open_path.h"
 #include "state/recorded_run.h"
-#include "state/run_config.h"
 
 namespace shardwright {
 namespace {
@@ -100,16 +99,10 @@ void add_names(const Catalog& catalog, const AxisSizes& believed, Diagnosis& dia
   if (believed.expert == 1) add_finding(diagnosis, "L03", {});
 }
 
-// From common.pt, else from what Megatron-Bridge writes beside it.
-RecordedRun run_of(const Checkpoint& checkpoint) {
-  if (!checkpoint.arguments.empty()) return recorded_run(checkpoint.arguments);
-  if (checkpoint.run_config.empty()) return {};
-  const auto config = read_run_config(checkpoint.run_config);
-  return config ? recorded_run(*config) : RecordedRun{};
-}
-
 void add_sizes(const Checkpoint& checkpoint, Diagnosis& diagnosis) {
-  const RecordedRun run = run_of(checkpoint);
+  const auto arguments = run_arguments(checkpoint);
+  if (!arguments) return;  // told where they are held against the model
+  const RecordedRun run = recorded_run(*arguments);
   if (!run.is_present || !run.sizes.tensor) return;
   diagnosis.sizes = run.sizes;
   // Megatron records None for the sizes that nobody gave.

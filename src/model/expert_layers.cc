@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/fail.h"
+#include "model/layer_count.h"
 
 namespace shardwright {
 namespace {
@@ -79,10 +80,7 @@ ExpertLayers experts_numbered(std::span<const std::int64_t> numbers, std::int64_
 
 Result<ExpertLayers> experts_of_types(std::string_view name, const std::vector<std::string>& types,
                                       std::int64_t layers) {
-  if (std::cmp_not_equal(types.size(), layers)) {
-    return fail(Code::kConfigMissing, "{}: found {} entries, expected {}, one per layer", name,
-                types.size(), layers);
-  }
+  SW_TRY(check_layer_count(name, types.size(), layers));
   ExpertLayers experts;
   for (const std::string& type : types) {
     if (type != kSparseMlp && type != kDenseMlp) {

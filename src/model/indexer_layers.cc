@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/fail.h"
+#include "model/layer_count.h"
 
 namespace shardwright {
 namespace {
@@ -28,10 +29,7 @@ IndexerTypes types_of_schedule(const IndexerSchedule& schedule, std::int64_t lay
 Result<std::optional<IndexerSchedule>> schedule_of_types(std::string_view name,
                                                          const IndexerTypes& types,
                                                          std::int64_t layers) {
-  if (std::cmp_not_equal(types.size(), layers)) {
-    return fail(Code::kConfigMissing, "{}: found {} entries, expected {}, one per layer", name,
-                types.size(), layers);
-  }
+  SW_TRY(check_layer_count(name, types.size(), layers));
   for (const std::string& type : types) {
     if (type == kFullIndexer || type == kSharedIndexer) continue;
     return fail(Code::kConfigMissing, "{}: found '{}', expected '{}' or '{}'", name, type,

@@ -5,18 +5,13 @@
 #include <utility>
 
 #include "base/fail.h"
+#include "model/layer_count.h"
 
 namespace shardwright {
 namespace {
 
 constexpr std::string_view kSliding = "sliding_attention";
 constexpr std::string_view kFullAttention = "full_attention";
-
-Status check_window_count(std::string_view name, std::size_t found, std::int64_t layers) {
-  if (std::cmp_equal(found, layers)) return {};
-  return fail(Code::kConfigMissing, "{}: found {} entries, expected {}, one per layer", name, found,
-              layers);
-}
 
 WindowedLayers alternating_windows(const WindowedLayers& pattern, std::int64_t layers) {
   const std::int64_t cycle = pattern[0] + pattern[1];
@@ -39,7 +34,7 @@ WindowedLayers every_so_many_whole(std::int64_t period, std::int64_t layers) {
 
 Result<WindowedLayers> from_layer_types(const std::vector<std::string>& types,
                                         std::int64_t layers) {
-  SW_TRY(check_window_count("layer_types", types.size(), layers));
+  SW_TRY(check_layer_count("layer_types", types.size(), layers));
   WindowedLayers windowed;
   for (const std::string& type : types) {
     if (type != kSliding && type != kFullAttention) {
@@ -72,7 +67,7 @@ Result<WindowedLayers> from_skip_frequency(const ArgValue& frequency, std::int64
     return WindowedLayers(static_cast<std::size_t>(layers), 1);
   }
   if (const auto* list = std::get_if<WindowedLayers>(&frequency)) {
-    SW_TRY(check_window_count("window_attn_skip_freq", list->size(), layers));
+    SW_TRY(check_layer_count("window_attn_skip_freq", list->size(), layers));
     return *list;
   }
   const auto* period = std::get_if<std::int64_t>(&frequency);

@@ -8,6 +8,7 @@
 #include "base/fail.h"
 #include "base/text.h"
 #include "dcp/guarded_storage.h"
+#include "format/deepspeed/check_alike.h"
 #include "io/source_files.h"
 
 namespace shardwright {
@@ -17,15 +18,6 @@ bool have_same_parameters(const ZeroGroup& a, const ZeroGroup& b) {
   return std::ranges::equal(a, b, [](const ZeroParameter& x, const ZeroParameter& y) {
     return x.name == y.name && x.shape == y.shape;
   });
-}
-
-Status check_number(std::string_view what, std::optional<std::int64_t> found,
-                    std::optional<std::int64_t> expected, const std::string& file,
-                    const std::string& first) {
-  if (found == expected) return {};
-  return fail(Code::kZeroLayout,
-              "{}: found {} {}, expected {} as in {}; keep the files of one save", file, what,
-              found.value_or(0), expected.value_or(0), first);
 }
 
 // A name that one of two state dicts has and the other lacks; empty where there is none.
@@ -100,8 +92,10 @@ Status check_rank_models(std::span<const RankModel> models, const Catalog& catal
   for (const RankModel& model : models) {
     const ModelStates& states = model.states;
     const std::string& file = catalog.files[model.file];
-    SW_TRY(check_number("global step", states.steps, one.steps, file, first));
-    SW_TRY(check_number("a world size of", states.data_ranks, one.data_ranks, file, first));
+    SW_TRY(
+        check_alike("global step", states.steps.value_or(-1), file, one.steps.value_or(-1), first));
+    SW_TRY(check_alike("a world size of", states.data_ranks.value_or(-1), file,
+                       one.data_ranks.value_or(-1), first));
     const bool is_alike = std::ranges::equal(states.groups, one.groups, have_same_parameters) &&
                           have_same_parameters(states.frozen, one.frozen);
     if (!is_alike) {

@@ -15,6 +15,7 @@
 #include "codec/torch_number.h"
 #include "codec/torch_tensor.h"
 #include "dcp/guarded_storage.h"
+#include "format/deepspeed/check_alike.h"
 #include "format/deepspeed/model_catalog.h"
 #include "format/deepspeed/rank_models.h"
 #include "format/deepspeed/zero_file_name.h"
@@ -165,10 +166,7 @@ class UniversalReader {
     const auto step = SW_TRY(read_torch_count(*file, torch, torch.root()));
     if (!step) return {};
     if (!step_) step_ = {*step, path};
-    if (step_->first == *step) return {};
-    return fail(Code::kZeroLayout,
-                "{}: found {} {}, expected {} as in {}; keep the files of one save", path, kStep,
-                *step, step_->first, step_->second);
+    return check_alike(kStep, *step, path, step_->first, step_->second);
   }
 
   Status read_state(const std::string& name, const std::string& kind, const std::string& path,

@@ -9,21 +9,12 @@
 #include "base/text.h"
 #include "codec/torch_tensor.h"
 #include "dcp/guarded_storage.h"
+#include "format/deepspeed/check_alike.h"
 #include "io/source_files.h"
 #include "layout/state_name.h"
 
 namespace shardwright {
 namespace {
-
-// Values that all files of a save have alike, and whose they are.
-template <class T>
-Status check_alike(std::string_view what, const T& found, const std::string& file,
-                   const T& expected, const std::string& first) {
-  if (found == expected) return {};
-  return fail(Code::kZeroLayout,
-              "{}: found {} {}, expected {} as in {}; keep the files of one save", file, what,
-              found, expected, first);
-}
 
 // In the order of their names.
 std::vector<std::string> kinds_in(const ZeroBuffers& group) {
