@@ -326,8 +326,6 @@ bool keeps_names(const ConvertRequest& request) {
   return traits_of(request.format).names == TargetNames::kStored;
 }
 
-bool is_from_hf(const Checkpoint& checkpoint) { return checkpoint.location.traits.is_hf_model; }
-
 Result<ConversionSource> open_source(ConvertRequest& request, bool is_only, Notes& notes) {
   return Opening(request, is_only, notes).run();
 }

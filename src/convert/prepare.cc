@@ -247,6 +247,19 @@ Result<PreparedConversion> prepare(const ConvertRequest& request) {
   return std::move(result);
 }
 
+// By name while they are few; a part that Megatron lacks (a talker) may have hundreds.
+void tell_extras_left_out(const std::vector<std::string>& names, Drafting& drafting) {
+  constexpr std::size_t kMostNamed = 8;
+  if (names.size() > kMostNamed) {
+    drafting.tell(translated("{} and {} more are left out: the target has no place for them",
+                             names.front(), names.size() - 1));
+    return;
+  }
+  for (const std::string& name : names) {
+    drafting.tell(translated("{} is left out: the target has no place for it", name));
+  }
+}
+
 }  // namespace
 
 void Drafting::replace_config(std::string text) {
@@ -275,19 +288,6 @@ Status take_routes(const ModelFacts& facts, Drafting& drafting) {
   if (!drafting.traits().has_components) return {};
   drafting.parts.routes = facts.mapping->components;
   return check_components(drafting.result.family, drafting.parts.routes, drafting.parts.components);
-}
-
-// By name while they are few; a part that Megatron lacks (a talker) may have hundreds.
-void tell_extras_left_out(const std::vector<std::string>& names, Drafting& drafting) {
-  constexpr std::size_t kMostNamed = 8;
-  if (names.size() > kMostNamed) {
-    drafting.tell(translated("{} and {} more are left out: the target has no place for them",
-                             names.front(), names.size() - 1));
-    return;
-  }
-  for (const std::string& name : names) {
-    drafting.tell(translated("{} is left out: the target has no place for it", name));
-  }
 }
 
 // A Megatron model that loads strictly has no place for what Hugging Face stores beyond it, and a
