@@ -373,9 +373,9 @@ void add_head_bias(const TiedHead& head, Catalog& catalog) {
   catalog.tensors.push_back({std::move(bias), ChunkList(1)});
 }
 
-// Who saves a model without its head, as of one that gives embeddings, leaves no trace of it but
-// names without their first word, or the class where the family's names have no such word. A
-// language model of the family has a head; where that has a bias too, it stays missing.
+// A model saved without its head, as one that gives embeddings is, shows it only by names that lack
+// their first word, or by its class where the family's names have no such word. A language model of
+// the family has a head; where that has a bias too, it stays missing.
 std::optional<HfNaming> find_without_head(const ModelFacts& facts, const Catalog& catalog,
                                           std::initializer_list<Catalog*> catalogs, Notes& notes) {
   const auto head = missing_head(descs_of(catalog));

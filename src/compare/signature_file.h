@@ -35,10 +35,10 @@ struct SignatureChecked {
 };
 
 /// Compares the files that it lists, and the signature with the key of `signer` and with that of
-/// its own certificate, where there is one. Who is nobody's key may have signed anything: without a
-/// `signer` the list is worth what digests are. What is wrong is told to `defects`: what
-/// check_listed() tells, kSignature for another key's signature or none, kJsonCorrupt. Errors:
-/// kSignature and those of reading for the files of `signer`.
+/// its own certificate, where there is one. An unknown key may sign anything, so without `signer`
+/// the list proves no more than digests do. What is wrong is told to `defects`: what check_listed()
+/// tells, kSignature for another key's signature or none, kJsonCorrupt. Errors: kSignature and
+/// those of reading for the files of `signer`.
 [[nodiscard]] Result<SignatureChecked> check_signature_file(const Checkpoint& checkpoint,
                                                             const Signer& signer,
                                                             const Workers& workers,

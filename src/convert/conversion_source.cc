@@ -119,7 +119,7 @@ class Opening {
                 merge_command_of_wrapped(checkpoint()), flags_without(adapters));
   }
 
-  // Who asks for states gets them, or hears why not.
+  // --optimizer keep must never drop states silently.
   [[nodiscard]] Status check_optimizer() const {
     const std::string& file = checkpoint().unread_optimizer_file;
     if (file.empty() || request_.optimizer != OptimizerPolicy::kKeep) return {};
@@ -129,7 +129,7 @@ class Opening {
                 request_.input, file);
   }
 
-  // States go nowhere without the model that they are of, but under their own names.
+  // States without a model convert only to targets that keep stored names.
   [[nodiscard]] Status check_weights() const {
     const std::string alone =
         keeps_names(request_) ? std::string() : note_on_states_alone(checkpoint());

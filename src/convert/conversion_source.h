@@ -32,8 +32,9 @@ struct ConversionSource {
 
 /// Opens the source of a conversion, selects what of it is wanted and undoes what only its format
 /// does: names of MIMO's components, files and buckets of optimizer states, pieces of
-/// Megatron-FSDP. `request.optimizer` is settled for MIMO sources. Errors: those of opening and of
-/// each step, and those of check_patterns where this is the only source.
+/// Megatron-FSDP. `request.optimizer` becomes kDrop where states that were not asked for can't go
+/// along: those of MIMO, of Hugging Face's names and of MLite's own optimizers. Errors: those of
+/// opening and of each step, and those of check_patterns where this is the only source.
 [[nodiscard]] Result<ConversionSource> open_source(ConvertRequest& request, bool is_only,
                                                    Notes& notes);
 

@@ -99,9 +99,12 @@ void add_torch_dist_prefix(std::string_view prefix, Drafting& drafting);
                                                          std::string_view config_text,
                                                          const ReleasedQuantisation& released);
 
-/// The tensors of a Hugging Face model, and what goes along, as the target calls them: Hugging
-/// Face's names or Megatron's. Errors: those of finding the family and of its mapping.
+/// The tensors of a Hugging Face model, and what goes along, as a target with Hugging Face's names
+/// calls them. Errors: those of finding the family and of its mapping.
 [[nodiscard]] Status draft_hf_as_hf(Drafting& drafting);
+
+/// The same as a target with Megatron's names calls them.
+[[nodiscard]] Status draft_hf_as_megatron(Drafting& drafting);
 
 /// Before anything is drafted: whether a Hugging Face model that becomes one again has what its
 /// family needs. Notes tell of tensors without a rule and of a family that is not known. Errors:
@@ -113,15 +116,17 @@ void add_torch_dist_prefix(std::string_view prefix, Drafting& drafting);
 /// names its family: a note says what that needs besides, as `verify` does.
 [[nodiscard]] Status tell_lacking_tensors(Drafting& drafting);
 
-[[nodiscard]] Status draft_hf_as_megatron(Drafting& drafting);
-
 /// An adapter in PEFT's files as a Megatron run has one. Errors: kUsage for another target than
 /// torch_dist; kUnsupportedFormat for what Megatron's adapters have no place for; those of
 /// open_peft_adapter, of finding the family and of its mapping.
 [[nodiscard]] Status draft_peft_as_megatron(Drafting& drafting);
 
-/// The same of a Megatron checkpoint. Error besides: kNoFamily for names that are not Megatron's.
+/// The tensors of a Megatron checkpoint, and what goes along, as a target with Hugging Face's names
+/// calls them. Errors: kNoFamily for names that are not Megatron's, those of finding the family and
+/// of its mapping.
 [[nodiscard]] Status draft_megatron_as_hf(Drafting& drafting);
+
+/// The same as a target with Megatron's names calls them.
 [[nodiscard]] Status draft_megatron_as_megatron(Drafting& drafting);
 
 /// Takes prediction layers out of a Megatron source where they are to go. Error: kUsage for a

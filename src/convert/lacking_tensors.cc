@@ -27,7 +27,7 @@ Status tell_lacking_tensors(Drafting& drafting) {
       !drafting.is_from_hf() && drafting.traits().names == TargetNames::kMegatron;
   const bool is_whole = request.include.empty() && request.exclude.empty();
   if (!is_of_megatron || !is_whole || !has_megatron_names(drafting.catalog)) return {};
-  // Who needs a mapping that can't be read says so.
+  // A broken mapping file is reported by the step that needs it.
   const auto mappings = load_named_mappings(request, drafting.source());
   if (!mappings || mappings->empty()) return {};
   const Status fit = fit_of(drafting, *mappings);

@@ -70,7 +70,7 @@ Status extend_vocabulary_of_megatron(Drafting& drafting) {
                 "--to hf --hf-config, extend that and convert it back",
                 drafting.request().input);
   }
-  // Whose family isn't known has no other tables that we know.
+  // Without a known family only embedding and head are token tables.
   SW_TRY(load_mappings(drafting));
   Notes told_elsewhere;
   const auto facts = find_megatron_facts(drafting.request(), drafting.source(), drafting.mappings,

@@ -50,8 +50,8 @@ void add_missing(const ArgumentEdits& more, ArgumentEdits& edits) {
   }
 }
 
-// Design D1: the stored height stays, and TP has to divide it; on request it becomes what Megatron
-// would pad the rows to that mean something.
+// A vocabulary tensor keeps its stored height, which TP has to divide; on request it becomes what
+// Megatron would pad the rows to that mean something.
 Status fit_vocabulary(const ConvertRequest& request, const VocabularyRows& vocabulary,
                       TargetParts& parts, ArgumentEdits& edits) {
   const OutputHeads heads(descs_of(parts.tensors));

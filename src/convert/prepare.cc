@@ -175,7 +175,6 @@ enum class Purpose : std::uint8_t { kConversion, kReading, kAveraging };
 
 Result<Drafting> draft(const ConvertRequest& request, Purpose purpose);
 
-// Each of the others is drafted as the conversion that it would be alone.
 // Halves of master weights, unless the target keeps the source's names.
 Status join_masters_of(Drafting& drafting) {
   const bool has_halves = drafting.master_form == MasterForm::kRemainders;
@@ -191,6 +190,7 @@ Status join_masters_of(Drafting& drafting) {
   return {};
 }
 
+// Each of the others is drafted as the conversion that it would be alone.
 Status draft_average(Drafting& drafting) {
   if (drafting.request().averaged.empty()) return {};
   begin_average(drafting);

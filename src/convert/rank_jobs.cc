@@ -78,7 +78,7 @@ class RankJobs : public JobSharing {
   }
   void send(int to, MessageWriter& message) { session_.send(to, Channel::kJobs, message.take()); }
 
-  // Whoever has jobs has found out what there is to do.
+  // Planning is over once there are jobs.
   void end_reading() {
     if (reading_ != nullptr) reading_->end();
   }

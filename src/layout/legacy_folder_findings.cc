@@ -73,7 +73,7 @@ void add_grid_findings(const LegacyReading& reading, const ParallelConfig& confi
   for (const LegacyRank& rank : coverage->missing) {
     diagnosis.missing.push_back(rank_folder_name(rank, config, reading.naming));
   }
-  // Whose folder is there and empty, is not there.
+  // A rank with an empty folder counts as missing.
   std::erase_if(diagnosis.unexpected, [&](const std::string& name) {
     return std::ranges::find(diagnosis.missing, name) != diagnosis.missing.end();
   });

@@ -179,7 +179,7 @@ Status check_nothing_there(const std::string& path) {
       printable(path), printable(entries.front().name));
 }
 
-// Who may not list them, or whose server does not, learns nothing of other runs.
+// Without permission to list, other runs cannot be seen; nor on servers that list none.
 Status check_nobody_writes(const std::string& path, const S3Writer& writer) {
   const auto uploads = writer.uploads(writer.bucket().prefix_of(""));
   if (!uploads || uploads->empty()) return {};
