@@ -6,6 +6,8 @@
 #include <cerrno>
 #include <string>
 
+#include "base/code_group.h"
+
 namespace shardwright {
 namespace {
 
@@ -46,6 +48,17 @@ TEST(Within, NamesNothingTwice) {
   EXPECT_EQ(within("s/a.bin", "/x/s/a.bin: cut"), "/x/s/a.bin: cut");
   EXPECT_EQ(within("a.bin", "a.bin tensor w: hole"), "a.bin tensor w: hole");
   EXPECT_EQ(within("tensor w", "tensor w: hole"), "tensor w: hole");
+}
+
+TEST(CodeGroup, OfStorageOrWeightsEndsWhereDocumentsBegin) {
+  for (const Code code : {Code::kNotFound, Code::kRemote, Code::kLimit, Code::kZipCorrupt,
+                          Code::kTorchArchive, Code::kSafetensorsDtype}) {
+    EXPECT_TRUE(is_of_storage_or_weights(code)) << code_name(code);
+  }
+  for (const Code code :
+       {Code::kJsonCorrupt, Code::kTarCorrupt, Code::kUnknownFormat, Code::kHole, Code::kUsage}) {
+    EXPECT_FALSE(is_of_storage_or_weights(code)) << code_name(code);
+  }
 }
 
 }  // namespace

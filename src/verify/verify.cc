@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
+#include "base/code_group.h"
 #include "base/fail.h"
 #include "canonical/canonical_model.h"
 #include "canonical/families.h"
@@ -85,7 +86,7 @@ class Verification {
     const bool is_listed_apart = checkpoint_.location.traits.has_chunk_list;
     if (checkpoint_.catalog.tensors.empty()) return report_.has_errors();
     return !is_listed_apart && std::ranges::any_of(defects_.found(), [](const Error& error) {
-      return error.code < Code::kJsonCorrupt;  // of storage and of the codecs of weights
+      return is_of_storage_or_weights(error.code);
     });
   }
 
