@@ -67,35 +67,12 @@ class GuardCheck {
     SW_TRY(check_named_replicas(checkpoint_, checkpoint_.catalog, defects_));
     bool is_derived = SW_TRY(read_legacy_states());
     Catalog catalog = sound_part(checkpoint_.catalog, lost_);
-    const bool is_whole = catalog.tensors.size() == checkpoint_.catalog.tensors.size();
-    if (is_whole && has_unnamed_states(checkpoint_, catalog) && SW_TRY(name_flat_states(catalog))) {
-      is_derived = true;
-      check_named_states(catalog, checkpoint_, report_);
-    }
+    if (SW_TRY(derive_flat_states(catalog))) is_derived = true;
     drop_lone_states(catalog);
     const MasterForm form =
         SW_TRY(form_of_masters(checkpoint_.arguments, catalog, *checkpoint_.files));
-    const bool has_masters = has_master_weights(catalog);
-    const bool is_proven = is_derived && form == MasterForm::kRounded;
-    const SourceGuards guards{ReplicaCheck::kAll, is_proven, workers_, signer_};
-    const GuardedSource guarded = SW_TRY(check_source(checkpoint_, catalog, guards, defects_));
-    const ListedChecked hub = SW_TRY(check_hub_digests(checkpoint_, workers_, defects_));
-    for (const auto* names : {&guarded.integrity.guarded, &guarded.digested.guarded,
-                              &guarded.signature.listed.guarded, &hub.guarded}) {
-      report_.guarded_files.insert(names->begin(), names->end());
-    }
-    for (const Error& error : defects_.found()) add_finding(report_, error);
-    for (const std::string& text : guarded.repeated_files) {
-      add_finding(report_, Code::kRankMisplaced, text.substr(0, text.find(": ")), text,
-                  Severity::kWarning);
-    }
-    tell(guarded, is_proven);
-    tell_signature(guarded.signature);
-    if (hub.right > 0 && !has_finding(report_, Code::kDigestMismatch)) {
-      report_.proven.push_back(phrase("proven.hub", {{"count", hub.right}}));
-    }
-    if (report_.guarded_files.empty()) tell_unguarded();
-    if (has_masters && form != MasterForm::kRounded) {
+    SW_TRY(check_guarded_source(catalog, is_derived && form == MasterForm::kRounded));
+    if (form != MasterForm::kRounded && has_master_weights(catalog)) {
       report_.notes.emplace_back(note_on_form(form));
       return {};
     }
@@ -143,6 +120,15 @@ class GuardCheck {
     check_named_states(catalog, checkpoint_, report_);
   }
 
+  // Whether there are any, and which is whose was derived. `catalog`: the sound part.
+  Result<bool> derive_flat_states(Catalog& catalog) {
+    const bool is_whole = catalog.tensors.size() == checkpoint_.catalog.tensors.size();
+    if (!is_whole || !has_unnamed_states(checkpoint_, catalog)) return false;
+    if (!SW_TRY(name_flat_states(catalog))) return false;
+    check_named_states(catalog, checkpoint_, report_);
+    return true;
+  }
+
   Result<bool> name_flat_states(Catalog& catalog) {
     if (is_mimo(catalog)) {
       report_.notes.emplace_back(
@@ -163,6 +149,32 @@ class GuardCheck {
     SW_TRY(defects_.report(status));
     if (status) catalog = std::move(named);
     return status.has_value();
+  }
+
+  Status check_guarded_source(const Catalog& catalog, bool proves_masters) {
+    const SourceGuards guards{ReplicaCheck::kAll, proves_masters, workers_, signer_};
+    const GuardedSource guarded = SW_TRY(check_source(checkpoint_, catalog, guards, defects_));
+    const ListedChecked hub = SW_TRY(check_hub_digests(checkpoint_, workers_, defects_));
+    for (const auto* names : {&guarded.integrity.guarded, &guarded.digested.guarded,
+                              &guarded.signature.listed.guarded, &hub.guarded}) {
+      report_.guarded_files.insert(names->begin(), names->end());
+    }
+    tell_findings(guarded.repeated_files);
+    tell(guarded, proves_masters);
+    tell_signature(guarded.signature);
+    if (hub.right > 0 && !has_finding(report_, Code::kDigestMismatch)) {
+      report_.proven.push_back(phrase("proven.hub", {{"count", hub.right}}));
+    }
+    if (report_.guarded_files.empty()) tell_unguarded();
+    return {};
+  }
+
+  void tell_findings(const std::vector<std::string>& repeated_files) {
+    for (const Error& error : defects_.found()) add_finding(report_, error);
+    for (const std::string& text : repeated_files) {
+      add_finding(report_, Code::kRankMisplaced, text.substr(0, text.find(": ")), text,
+                  Severity::kWarning);
+    }
   }
 
   void tell(const GuardedSource& guarded, bool is_derived) {

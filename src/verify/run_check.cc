@@ -3,7 +3,7 @@
 
 #include <algorithm>
 #include <map>
-#include <set>
+#include <optional>
 #include <utility>
 
 #include "base/fail.h"
@@ -111,6 +111,74 @@ ByteRange shared_range(const Checkpoint& checkpoint, std::uint32_t file, ByteRan
   return {tensor.offset, end};
 }
 
+// How far a checkpoint's entries use each of its files; nothing for a file that has none.
+using FileEnds = std::vector<std::optional<std::uint64_t>>;
+
+FileEnds ends_of(const Checkpoint& checkpoint) {
+  const Catalog& catalog = checkpoint.catalog;
+  FileEnds ends(catalog.files.size());
+  const auto use = [&](std::uint32_t file, ByteRange range) {
+    ends[file] = std::max(ends[file].value_or(0), range.offset + range.length);
+  };
+  std::map<std::pair<std::uint32_t, std::uint64_t>, ByteRange> shared;
+  for (const StoredTensor& tensor : catalog.tensors) {
+    for (std::size_t c = 0; c < tensor.chunks.size(); ++c) {
+      const std::uint32_t file = tensor.chunks.file(c);
+      const ByteRange range = tensor.chunks.range(c);
+      if (!is_safetensors_item(tensor, c)) {
+        use(file, range);
+        continue;
+      }
+      const auto [found, is_new] = shared.try_emplace({file, range.offset});
+      if (is_new) found->second = shared_range(checkpoint, file, range);
+      use(file, found->second);
+    }
+  }
+  for (const StoredObject& object : catalog.objects) use(object.file, object.range);
+  return ends;
+}
+
+void check_ends(const Checkpoint& checkpoint, const FileEnds& ends, VerifyReport& report) {
+  const std::vector<std::string>& files = checkpoint.catalog.files;
+  for (std::size_t i = 0; i < files.size(); ++i) {
+    if (!ends[i] || !files[i].ends_with(".distcp")) continue;
+    const auto file = checkpoint.files->get(static_cast<std::uint32_t>(i));
+    if (!file || (*file)->size() <= *ends[i]) continue;
+    add_finding(report, Code::kUnreferencedBytes, files[i],
+                translated("{}: found {} bytes, expected its entries to end at {}; what is behind "
+                           "them belongs to nothing",
+                           files[i], (*file)->size(), *ends[i]),
+                Severity::kWarning);
+  }
+}
+
+// Files that look as if they were of the checkpoint, and are not.
+Status check_leftovers(const Checkpoint& checkpoint, const FileEnds& ends, VerifyReport& report) {
+  // Beside a model in torch files lie others of a training run, and the same in safetensors.
+  const std::string_view ending = checkpoint.location.traits.leftover_ending;
+  if (ending.empty()) return {};
+  std::map<std::string_view, bool> is_used;  // of the files that it names
+  const std::vector<std::string>& files = checkpoint.catalog.files;
+  for (std::size_t i = 0; i < files.size(); ++i) is_used[files[i]] |= ends[i].has_value();
+  for (const DirectoryEntry& entry : SW_TRY(checkpoint.directory->list(""))) {
+    if (entry.is_directory || !entry.name.ends_with(ending)) continue;
+    const auto named = is_used.find(entry.name);
+    if (named != is_used.end() && named->second) continue;
+    if (entry.problem) {
+      add_finding(report, Code::kUnreferencedBytes, entry.name, entry.problem->message,
+                  Severity::kWarning);
+      continue;
+    }
+    if (entry.size_bytes == 0 || named != is_used.end()) continue;
+    add_finding(report, Code::kUnreferencedBytes, entry.name,
+                translated("{}: found a file of {} bytes that nothing names; it may be left over "
+                           "from another save",
+                           entry.name, entry.size_bytes),
+                Severity::kWarning);
+  }
+  return {};
+}
+
 }  // namespace
 
 Status check_run(const Checkpoint& checkpoint, const std::string& path, VerifyReport& report) {
@@ -132,60 +200,9 @@ Status check_run(const Checkpoint& checkpoint, const std::string& path, VerifyRe
 }
 
 Status check_files(const Checkpoint& checkpoint, VerifyReport& report) {
-  const Catalog& catalog = checkpoint.catalog;
-  std::vector<std::uint64_t> ends(catalog.files.size(), 0);
-  std::vector<bool> is_used(catalog.files.size(), false);
-  const auto use = [&](std::uint32_t file, ByteRange range) {
-    is_used[file] = true;
-    ends[file] = std::max(ends[file], range.offset + range.length);
-  };
-  std::map<std::pair<std::uint32_t, std::uint64_t>, ByteRange> shared;
-  for (const StoredTensor& tensor : catalog.tensors) {
-    for (std::size_t c = 0; c < tensor.chunks.size(); ++c) {
-      const std::uint32_t file = tensor.chunks.file(c);
-      const ByteRange range = tensor.chunks.range(c);
-      if (!is_safetensors_item(tensor, c)) {
-        use(file, range);
-        continue;
-      }
-      const auto [found, is_new] = shared.try_emplace({file, range.offset});
-      if (is_new) found->second = shared_range(checkpoint, file, range);
-      use(file, found->second);
-    }
-  }
-  for (const StoredObject& object : catalog.objects) use(object.file, object.range);
-  const std::string_view ending = checkpoint.location.traits.leftover_ending;
-  std::set<std::string, std::less<>> named;
-  for (std::size_t i = 0; i < catalog.files.size(); ++i) {
-    if (is_used[i]) named.insert(catalog.files[i]);
-    if (!is_used[i] || !catalog.files[i].ends_with(".distcp")) continue;
-    const auto file = checkpoint.files->get(static_cast<std::uint32_t>(i));
-    if (!file || (*file)->size() <= ends[i]) continue;
-    add_finding(report, Code::kUnreferencedBytes, catalog.files[i],
-                translated("{}: found {} bytes, expected its entries to end at {}; what is behind "
-                           "them belongs to nothing",
-                           catalog.files[i], (*file)->size(), ends[i]),
-                Severity::kWarning);
-  }
-  // Beside a model in torch files lie others of a training run, and the same in safetensors.
-  if (ending.empty()) return {};
-  for (const DirectoryEntry& entry : SW_TRY(checkpoint.directory->list(""))) {
-    if (entry.is_directory || !entry.name.ends_with(ending) || named.contains(entry.name)) continue;
-    if (entry.problem) {
-      add_finding(report, Code::kUnreferencedBytes, entry.name, entry.problem->message,
-                  Severity::kWarning);
-      continue;
-    }
-    if (entry.size_bytes == 0) continue;
-    const bool is_known = std::ranges::find(catalog.files, entry.name) != catalog.files.end();
-    if (is_known) continue;
-    add_finding(report, Code::kUnreferencedBytes, entry.name,
-                translated("{}: found a file of {} bytes that nothing names; it may be left over "
-                           "from another save",
-                           entry.name, entry.size_bytes),
-                Severity::kWarning);
-  }
-  return {};
+  const FileEnds ends = ends_of(checkpoint);
+  check_ends(checkpoint, ends, report);
+  return check_leftovers(checkpoint, ends, report);
 }
 
 Status check_index_total(const Checkpoint& checkpoint, VerifyReport& report) {
