@@ -284,7 +284,7 @@ Result<Request> parse_arguments(std::span<const std::string> arguments) {
   Reading reading;
   CommandLine line;
   add_commands(line, reading);
-  if (auto text = SW_TRY(line.parse(words))) return Request{ShowText{*std::move(text)}, {}};
+  if (auto text = SW_TRY(line.parse(words))) return Request{*std::move(text), {}};
   return Request{SW_TRY(std::move(reading.chosen)), std::move(reading.console)};
 }
 

@@ -10,6 +10,7 @@
 
 #include "canonical/check_map.h"
 #include "cli/console_options.h"
+#include "cli/show_text.h"
 #include "report/report.h"
 #include "shardwright/convert.h"
 #include "shardwright/diagnose.h"
@@ -18,11 +19,6 @@
 #include "shardwright/verify.h"
 
 namespace shardwright::cli {
-
-/// `--help`, `--version`: text for standard output.
-struct ShowText {
-  std::string text;
-};
 
 struct InspectCommand {
   std::string path;

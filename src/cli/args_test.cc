@@ -592,6 +592,8 @@ TEST(ParseArguments, HelpBeginsWithExamplesAndWinsOverMistakes) {
 
 TEST(ParseArguments, TellsItsVersion) {
   EXPECT_EQ(parsed<ShowText>({"--version"}).text, "shardwright " SHARDWRIGHT_VERSION "\n");
+  EXPECT_TRUE(parsed<ShowText>({"--version"}).is_version);
+  EXPECT_FALSE(parsed<ShowText>({"--help"}).is_version);
 }
 
 TEST(ParseArguments, TakesTheModelsFolderFromTheEnvironment) {

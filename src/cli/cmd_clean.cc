@@ -150,7 +150,7 @@ Result<int> clean_uploads(const CleanCommand& command, Console& console) {
 
 }  // namespace
 
-Result<int> run_clean(const CleanCommand& command, Console& console) {
+Result<int> run(const CleanCommand& command, Console& console) {
   if (is_remote_output(command.path)) return clean_uploads(command, console);
   SW_TRY(check_output_path(command.path));
   std::vector<ListedOutput> outputs;

@@ -79,35 +79,24 @@ std::string convert_report_json(const PreparedConversion& conversion, const Fini
 
 std::string convert_report_text(const PreparedConversion& conversion, const FinishedRun& run) {
   const ConvertReport& report = run.report;
-  std::string format(traits_of(conversion.request.format).name);
-  if (traits_of(conversion.request.format).has_grid) {
-    format += ", " + layout_text(conversion.request.parallel);
-  }
   std::string replicas;
   if (conversion.replicas.chunks > 0) {
     replicas = translated("{} are equal to what they repeat ({} compared)\n",
                           format_count(conversion.replicas.chunks, "replica"),
                           format_bytes(conversion.replicas.bytes));
   }
-  std::string resumed;
-  if (report.bytes_resumed > 0) {
-    resumed = translated(", besides {} of an earlier run", format_bytes(report.bytes_resumed));
-  }
   return translated("{}wrote {} ({}): {} in {}{}, {}, peak memory {}\n", replicas,
-                    printable(report.output), format, format_bytes(report.bytes_written),
-                    format_count(report.files_written, "file"), resumed,
-                    format_seconds(run.seconds), format_memory(peak_resident_bytes()));
+                    printable(report.output), target_text(conversion.request),
+                    format_bytes(report.bytes_written), format_count(report.files_written, "file"),
+                    resumed_text(report.bytes_resumed), format_seconds(run.seconds),
+                    format_memory(peak_resident_bytes()));
 }
 
 std::string part_report_text(Part part, const FinishedRun& run) {
   const ConvertReport& report = run.report;
-  std::string resumed;
-  if (report.bytes_resumed > 0) {
-    resumed = translated(", besides {} of an earlier run", format_bytes(report.bytes_resumed));
-  }
   return translated("wrote part {} of {}: {} in {}{}, {}, peak memory {}\n", part_text(part),
                     printable(report.output), format_bytes(report.bytes_written),
-                    format_count(report.files_written, "file"), resumed,
+                    format_count(report.files_written, "file"), resumed_text(report.bytes_resumed),
                     format_seconds(run.seconds), format_memory(peak_resident_bytes()));
 }
 
@@ -122,7 +111,7 @@ Result<int> do_part(const ConvertCommand& command, Console& console) {
 
 }  // namespace
 
-Result<int> run_convert(const ConvertCommand& command, Console& console) {
+Result<int> run(const ConvertCommand& command, Console& console) {
   if (!command.plan.empty()) return do_part(command, console);
   const PreparedConversion conversion = SW_TRY(prepare_with_progress(command.request, console));
   tell_notes(conversion, console);

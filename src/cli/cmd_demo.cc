@@ -131,7 +131,7 @@ class Demo {
 
 }  // namespace
 
-Result<int> run_demo(const DemoCommand& command, Console& console) {
+Result<int> run(const DemoCommand& command, Console& console) {
   const std::string input =
       command.checkpoint.empty() ? SW_TRY(find_demo_checkpoint()) : command.checkpoint;
   return Demo(command, SW_TRY(DemoPlace::make(command.keep)), console).run(input);

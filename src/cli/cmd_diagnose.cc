@@ -4,7 +4,7 @@
 
 namespace shardwright::cli {
 
-Result<int> run_diagnose(const DiagnoseCommand& command, Console& console) {
+Result<int> run(const DiagnoseCommand& command, Console& console) {
   const Diagnosis diagnosis = SW_TRY(diagnose(command.request));
   console.print(command.json ? diagnosis_json(diagnosis, console.language())
                              : diagnosis_text(diagnosis, console));

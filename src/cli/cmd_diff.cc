@@ -104,7 +104,7 @@ std::string diff_report_json(const DiffReport& report) {
 
 }  // namespace
 
-Result<int> run_diff(const DiffCommand& command, Console& console) {
+Result<int> run(const DiffCommand& command, Console& console) {
   WatchedRun watched(console);
   ProofOptions options = command.options;
   options.run = watched.options();

@@ -25,7 +25,7 @@ std::string page_json(std::string_view page, Language language) {
 
 }  // namespace
 
-Result<int> run_explain(const ExplainCommand& command, Console& console) {
+Result<int> run(const ExplainCommand& command, Console& console) {
   const std::string page = SW_TRY(code_page(command.code, console.language()));
   console.print(command.json ? page_json(page, console.language()) : page);
   return kExitFine;

@@ -36,7 +36,7 @@ std::string hash_report_text(const HashReport& report) {
 
 }  // namespace
 
-Result<int> run_hash(const HashCommand& command, Console& console) {
+Result<int> run(const HashCommand& command, Console& console) {
   WatchedRun watched(console);
   if (!command.manifest.empty()) {
     const auto is_manifest = [](std::string_view text) { return read_manifest(text).has_value(); };

@@ -45,7 +45,7 @@ std::string index_report_json(const IndexReport& report) {
 
 }  // namespace
 
-Result<int> run_index(const IndexCommand& command, Console& console) {
+Result<int> run(const IndexCommand& command, Console& console) {
   const IndexReport report = SW_TRY(rebuild_index(command.path));
   console.print(command.json ? index_report_json(report) : index_report_text(report));
   return kExitFine;

@@ -180,7 +180,7 @@ int status_of_globs(const InspectCommand& command, const Catalog& catalog, Conso
 
 }  // namespace
 
-Result<int> run_inspect(const InspectCommand& command, Console& console) {
+Result<int> run(const InspectCommand& command, Console& console) {
   // What is no plain file is for the readers of checkpoints to name.
   if (command.as.empty() && is_file(command.path) && !is_lone_archive(command.path)) {
     const FileReport report = SW_TRY(inspect_file(

@@ -197,7 +197,7 @@ std::string locality_report_text(const LocalityReport& report) {
 
 }  // namespace
 
-Result<int> run_locality(const LocalityCommand& command, Console& console) {
+Result<int> run(const LocalityCommand& command, Console& console) {
   const LocalityReport report = SW_TRY(report_on(command));
   for (const std::string& note : report.notes) console.note(note);
   console.print(command.json ? locality_report_json(report) : locality_report_text(report));

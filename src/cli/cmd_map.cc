@@ -110,7 +110,7 @@ std::string families_json(const std::vector<FamilyEntry>& families) {
 
 }  // namespace
 
-Result<int> run_map(const MapCommand& command, Console& console) {
+Result<int> run(const MapCommand& command, Console& console) {
   if (command.check.file.empty()) {
     const std::vector<FamilyEntry> families = SW_TRY(list_families(command.check.models_dir));
     console.print(command.json ? families_json(families) : families_text(families));

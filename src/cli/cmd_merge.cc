@@ -73,7 +73,7 @@ std::string merge_report_text(const PreparedMerge& merge, const FinishedRun* run
 
 }  // namespace
 
-Result<int> run_merge(const MergeCommand& command, Console& console) {
+Result<int> run(const MergeCommand& command, Console& console) {
   const PreparedMerge merge = SW_TRY(prepare_merge(command.request));
   std::optional<FinishedRun> run;
   if (merge.conversion && command.dry_run) {

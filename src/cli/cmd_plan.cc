@@ -27,11 +27,8 @@
 namespace shardwright::cli {
 namespace {
 
-std::string target_text(const ConvertRequest& request) {
-  std::string text = fmt::format("{} ({}", request.output, traits_of(request.format).name);
-  if (traits_of(request.format).has_grid) {
-    text += ", " + layout_text(request.parallel);
-  }
+std::string output_text(const ConvertRequest& request) {
+  std::string text = fmt::format("{} ({}", request.output, target_text(request));
   if (request.data_ranks) text += translated(", for DP {}", *request.data_ranks);
   if (request.tp_replicas == TpReplicas::kExpand)
     text += translated(", a copy for each tensor rank");
@@ -56,7 +53,7 @@ std::string overview(const PreparedConversion& conversion, const ReplacedOutput&
   const Location& location = conversion.source.location;
   Table table({{}, {}});
   table.add_row({"source", fmt::format("{} ({})", location.path, location.format)});
-  table.add_row({"target", target_text(conversion.request)});
+  table.add_row({"target", output_text(conversion.request)});
   if (!conversion.family.empty()) table.add_row({"family", conversion.family});
   table.add_row({"read", translated("{} from {}", format_bytes(cost.payload_bytes_read),
                                     format_count(cost.source_files, "file"))});
@@ -194,7 +191,7 @@ std::string saved_text(const std::string& path) {
 
 }  // namespace
 
-Result<int> run_plan(const PlanCommand& command, Console& console) {
+Result<int> run(const PlanCommand& command, Console& console) {
   if (!command.html.empty()) {
     SW_TRY(check_page_place("--html", command.html, command.request.overwrite));
   }

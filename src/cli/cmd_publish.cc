@@ -28,18 +28,15 @@ std::string publish_report_json(const PreparedConversion& conversion, const Fini
 
 std::string publish_report_text(const PreparedConversion& conversion, const FinishedRun& run) {
   const ConvertReport& report = run.report;
-  std::string format(traits_of(conversion.request.format).name);
-  if (traits_of(conversion.request.format).has_grid) {
-    format += ", " + layout_text(conversion.request.parallel);
-  }
   return translated("published {} ({}): {} of its parts are as they were written, {}, {}\n",
-                    printable(report.output), format, format_bytes(report.bytes_resumed),
-                    format_count(report.files_written, "file"), format_seconds(run.seconds));
+                    printable(report.output), target_text(conversion.request),
+                    format_bytes(report.bytes_resumed), format_count(report.files_written, "file"),
+                    format_seconds(run.seconds));
 }
 
 }  // namespace
 
-Result<int> run_publish(const PublishCommand& command, Console& console) {
+Result<int> run(const PublishCommand& command, Console& console) {
   const SavedPlan plan = SW_TRY(read_plan_for(command.plan, command.request));
   const PreparedConversion conversion = SW_TRY(prepare_with_progress(plan.request, console));
   for (const std::string& note : conversion.notes) console.note(note);

@@ -43,7 +43,7 @@ std::string page_facts_json(const ReportCommand& command, const Report& report) 
 
 }  // namespace
 
-Result<int> run_report(const ReportCommand& command, Console& console) {
+Result<int> run(const ReportCommand& command, Console& console) {
   SW_TRY(check_page_place("-o", command.output, command.overwrite));
   WatchedRun watched(console);
   ReportRequest request = command.request;

@@ -89,7 +89,7 @@ std::string show_report_json(const TensorReport& report) {
 
 }  // namespace
 
-Result<int> run_show(const ShowCommand& command, Console& console) {
+Result<int> run(const ShowCommand& command, Console& console) {
   WatchedRun watched(console);
   ProofOptions options = command.options;
   options.run = watched.options();

@@ -33,7 +33,7 @@ std::string split_report_text(const PreparedSplit& split, const FinishedRun& run
 
 }  // namespace
 
-Result<int> run_split(const SplitCommand& command, Console& console) {
+Result<int> run(const SplitCommand& command, Console& console) {
   const PreparedSplit split = SW_TRY(prepare_split(command.request));
   tell_notes(split.conversion, console);
   const FinishedRun run = SW_TRY(run_with_progress(split.conversion, console));

@@ -81,7 +81,7 @@ std::string verify_report_json(const VerifyReport& report, Language language) {
 
 }  // namespace
 
-Result<int> run_verify(const VerifyCommand& command, Console& console) {
+Result<int> run(const VerifyCommand& command, Console& console) {
   WatchedRun watched(console);
   VerifyOptions options = command.options;
   options.proof.run = watched.options();

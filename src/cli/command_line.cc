@@ -190,13 +190,13 @@ Status refuse(const CLI::App& command, const CLI::Error& error) {
 }
 
 // What a command line comes to that CLI11 took, or did not take because of `error`.
-Result<std::optional<std::string>> judge(const CLI::App& root, const CLI::Error* error) {
+Result<std::optional<ShowText>> judge(const CLI::App& root, const CLI::Error* error) {
   std::vector<std::string> rest = root.remaining(true);
   std::erase(rest, "--");
   const auto chosen = root.get_subcommands();
   const bool asks_help = asks_for_help(root);
   if (chosen.empty() && !(asks_help && rest.empty())) return refuse_command(root, rest);
-  if (asks_help) return root.help();
+  if (asks_help) return ShowText{root.help()};
   SW_TRY(check_words(*chosen.front(), rest));
   if (error != nullptr) SW_TRY(refuse(*chosen.front(), *error));
   return std::nullopt;
@@ -226,11 +226,11 @@ CLI::App& CommandLine::add_command(const CommandHelp& help,
   return *app;
 }
 
-Result<std::optional<std::string>> CommandLine::parse(std::span<const std::string> arguments) {
+Result<std::optional<ShowText>> CommandLine::parse(std::span<const std::string> arguments) {
   try {
     root_->parse(std::vector<std::string>(arguments.rbegin(), arguments.rend()));
   } catch (const CLI::CallForVersion&) {
-    return version_text();
+    return ShowText{version_text(), true};
   } catch (const CLI::Error& error) {
     return judge(*root_, &error);
   }

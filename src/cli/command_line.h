@@ -7,6 +7,7 @@
 #include <span>
 #include <string>
 
+#include "cli/show_text.h"
 #include "shardwright/error.h"
 
 namespace CLI {
@@ -34,7 +35,7 @@ class CommandLine {
 
   /// Gives a text where that is all that was asked for: the version, or help, which wins over
   /// everything that may be wrong. Error: kUsage.
-  [[nodiscard]] Result<std::optional<std::string>> parse(std::span<const std::string> arguments);
+  [[nodiscard]] Result<std::optional<ShowText>> parse(std::span<const std::string> arguments);
 
  private:
   std::unique_ptr<CLI::App> root_;

@@ -29,48 +29,14 @@
 namespace shardwright::cli {
 namespace {
 
-struct Runner {
-  Console& console;
+Result<int> run(const ShowText& show, Console& console) {
+  console.print(show.text);
+  return kExitFine;
+}
 
-  Result<int> operator()(const ShowText& show) const {
-    console.print(show.text);
-    return kExitFine;
-  }
-  Result<int> operator()(const InspectCommand& command) const {
-    return run_inspect(command, console);
-  }
-  Result<int> operator()(const PlanCommand& command) const { return run_plan(command, console); }
-  Result<int> operator()(const ConvertCommand& command) const {
-    return run_convert(command, console);
-  }
-  Result<int> operator()(const PublishCommand& command) const {
-    return run_publish(command, console);
-  }
-  Result<int> operator()(const DiagnoseCommand& command) const {
-    return run_diagnose(command, console);
-  }
-  Result<int> operator()(const VerifyCommand& command) const {
-    return run_verify(command, console);
-  }
-  Result<int> operator()(const DiffCommand& command) const { return run_diff(command, console); }
-  Result<int> operator()(const HashCommand& command) const { return run_hash(command, console); }
-  Result<int> operator()(const ShowCommand& command) const { return run_show(command, console); }
-  Result<int> operator()(const LocalityCommand& command) const {
-    return run_locality(command, console);
-  }
-  Result<int> operator()(const IndexCommand& command) const { return run_index(command, console); }
-  Result<int> operator()(const CleanCommand& command) const { return run_clean(command, console); }
-  Result<int> operator()(const ExplainCommand& command) const {
-    return run_explain(command, console);
-  }
-  Result<int> operator()(const MapCommand& command) const { return run_map(command, console); }
-  Result<int> operator()(const MergeCommand& command) const { return run_merge(command, console); }
-  Result<int> operator()(const SplitCommand& command) const { return run_split(command, console); }
-  Result<int> operator()(const ReportCommand& command) const {
-    return run_report(command, console);
-  }
-  Result<int> operator()(const DemoCommand& command) const { return run_demo(command, console); }
-};
+Result<int> run_command(const Command& command, Console& console) {
+  return std::visit([&](const auto& chosen) { return run(chosen, console); }, command);
+}
 
 std::string began_text(const std::vector<std::string>& arguments) {
   std::string text = "shardwright " SHARDWRIGHT_VERSION ":";
@@ -100,10 +66,10 @@ Result<int> run_with_ranks(const Command& command, Console& console) {
     if (!convert->plan.empty()) {
       return fail(Code::kUsage, "--part is for processes without MPI; run it with shardwright");
     }
-    return run_convert(*convert, console);
+    return cli::run(*convert, console);
   }
   if (const auto* show = std::get_if<ShowText>(&command)) {
-    if (show->text != version_text()) console.print(kRanksHelp);
+    if (!show->is_version) console.print(kRanksHelp);
   } else if (!std::holds_alternative<VerifyCommand>(command) &&
              !std::holds_alternative<DiffCommand>(command) &&
              !std::holds_alternative<HashCommand>(command)) {
@@ -122,7 +88,7 @@ Result<int> run_with_ranks(const Command& command, Console& console) {
   int exit_status = kExitFine;
   const Status status = ranks.run([&]() -> Status {
     return reading.run([&]() -> Status {
-      exit_status = SW_TRY(std::visit(Runner{console}, command));
+      exit_status = SW_TRY(run_command(command, console));
       return {};
     });
   });
@@ -131,14 +97,14 @@ Result<int> run_with_ranks(const Command& command, Console& console) {
   return exit_status;
 }
 
-Result<int> run(const std::vector<std::string>& arguments, Console& console) {
+Result<int> run_words(const std::vector<std::string>& arguments, Console& console) {
   const Request request = SW_TRY(parse_arguments(arguments));
   // One rank keeps the log.
   if (console.ranks() == nullptr || console.ranks()->is_first()) {
     SW_TRY(console.apply(request.console, began_text(arguments)));
   }
   if (console.ranks() != nullptr) return run_with_ranks(request.command, console);
-  return std::visit(Runner{console}, request.command);
+  return run_command(request.command, console);
 }
 
 int report(const Error& error, const std::vector<std::string>& arguments, Console& console) {
@@ -160,7 +126,7 @@ int report(const Error& error, const std::vector<std::string>& arguments, Consol
 Result<int> run_without_exceptions(const std::vector<std::string>& arguments, Console& console) {
   forget_outputs();
   try {
-    return run(arguments, console);
+    return run_words(arguments, console);
   } catch (const std::bad_alloc&) {
     if (is_output_in_place()) {
       return fail(Code::kOutOfMemory,

@@ -12,6 +12,8 @@
 #include "base/glob.h"
 #include "base/text.h"
 #include "base/translated.h"
+#include "cli/quantity.h"
+#include "format/targets.h"
 #include "plan/canonical.h"
 
 namespace shardwright::cli {
@@ -79,6 +81,18 @@ std::string layout_text(const ParallelConfig& parallel) {
     facts.emplace_back(size.name, std::to_string(size.size));
   }
   return facts.empty() ? translated("one rank") : facts_text(facts);
+}
+
+std::string target_text(const ConvertRequest& request) {
+  const TargetTraits& traits = traits_of(request.format);
+  std::string text(traits.name);
+  if (traits.has_grid) text += ", " + layout_text(request.parallel);
+  return text;
+}
+
+std::string resumed_text(std::uint64_t bytes) {
+  if (bytes == 0) return "";
+  return translated(", besides {} of an earlier run", format_bytes(bytes));
 }
 
 std::uint64_t replicas_of(const StoredTensor& tensor) {

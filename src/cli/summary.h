@@ -10,6 +10,7 @@
 
 #include "report/run_facts.h"
 #include "shardwright/checkpoint.h"
+#include "shardwright/convert.h"
 #include "shardwright/parallel.h"
 
 namespace shardwright::cli {
@@ -45,6 +46,11 @@ struct UnusualSize {
 [[nodiscard]] std::vector<UnusualSize> unusual_sizes(const ParallelConfig& parallel);
 /// `TP 2, PP 4`: sizes that are not 1, or `one rank`.
 [[nodiscard]] std::string layout_text(const ParallelConfig& parallel);
+
+/// `torch_dist, TP 2`: a conversion's target, and its layout where it has one.
+[[nodiscard]] std::string target_text(const ConvertRequest& request);
+/// `, besides 2 GiB of an earlier run`; nothing where none of it was used.
+[[nodiscard]] std::string resumed_text(std::uint64_t bytes);
 
 /// How often a tensor is stored: how many of its chunks have the box that most have.
 [[nodiscard]] std::uint64_t replicas_of(const StoredTensor& tensor);
