@@ -13,6 +13,7 @@
 #include "model/adapter_tensors.h"
 #include "model/expert_parameter.h"
 #include "model/module_names.h"
+#include "state/document_names.h"
 
 namespace shardwright {
 namespace {

@@ -5,6 +5,7 @@
 #include "base/text.h"
 #include "format/nemo/nemo_context.h"
 #include "model/arguments.h"
+#include "state/document_names.h"
 #include "state/recorded_run.h"
 #include "state/run_config.h"
 

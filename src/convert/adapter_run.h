@@ -10,9 +10,6 @@
 
 namespace shardwright {
 
-/// Where Megatron-Bridge describes a run.
-inline constexpr std::string_view kRunConfigFile = "run_config.yaml";
-
 /// What a Megatron run says of its low-rank adapters.
 struct AdapterRun {
   std::optional<std::int64_t> rank;

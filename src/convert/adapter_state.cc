@@ -13,6 +13,7 @@
 #include "convert/megatron_state.h"
 #include "model/config.h"
 #include "state/common_state.h"
+#include "state/document_names.h"
 
 namespace shardwright {
 namespace {
@@ -105,7 +106,8 @@ Status add_state_of_adapter(const ConvertRequest& request, const ModelFacts& fac
     return {};
   }
   std::string config = SW_TRY(new_run_config(facts, list, notes));
-  parts.files.push_back({parts.folder + "run_config.yaml", config + peft_section(settings, notes)});
+  parts.files.push_back(
+      {fmt::format("{}{}", parts.folder, kRunConfigFile), config + peft_section(settings, notes)});
   return {};
 }
 

@@ -10,6 +10,7 @@
 #include "layout/layer_name.h"
 #include "model/interleaved_gates.h"
 #include "plan/canonical.h"
+#include "state/document_names.h"
 #include "state/run_config_edits.h"
 
 namespace shardwright {
@@ -36,10 +37,10 @@ class Mending {
  private:
   // What Hugging Face says of the dense model is not true of one with experts.
   void leave_dense_model() {
-    const std::string keys = parts_.folder + "hf/source_keys.json";
+    const std::string keys = fmt::format("{}{}", parts_.folder, kCarriedKeysFile);
     erase_artifact(keys);
     std::erase_if(parts_.files, [&](const TargetFile& file) { return file.path == keys; });
-    if (erase_artifact(parts_.folder + "hf/config.json")) {
+    if (erase_artifact(fmt::format("{}hf/{}", parts_.folder, kHfConfigFile))) {
       notes_.emplace_back(
           "hf/config.json is left out: it is that of the dense model; --hf-config names one of a "
           "model with experts when this is converted to hf");
@@ -48,7 +49,7 @@ class Mending {
 
   // A Hugging Face model that becomes Megatron's as it is keeps its config.json as it is.
   Status mend_config() {
-    const std::string path = parts_.folder + "hf/config.json";
+    const std::string path = fmt::format("{}hf/{}", parts_.folder, kHfConfigFile);
     const std::optional<std::string> config = text_of(path, source_.hf_config);
     if (!config) return {};
     ConfigEdits edits;
@@ -64,7 +65,7 @@ class Mending {
   }
 
   Status mend_run_config() {
-    const std::string path = parts_.folder + "run_config.yaml";
+    const std::string path = fmt::format("{}{}", parts_.folder, kRunConfigFile);
     const std::optional<std::string> yaml = text_of(path, source_.run_config);
     if (!yaml) return {};
     if (SW_TRY(interleaved_gates(parts_.arguments)).are_any()) {

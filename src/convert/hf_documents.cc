@@ -11,6 +11,7 @@
 #include "layout/model_head.h"
 #include "model/config_check.h"
 #include "remote/open_path.h"
+#include "state/document_names.h"
 
 namespace shardwright {
 namespace {
@@ -100,10 +101,10 @@ Status add_hf_documents(const ConvertRequest& request, const Checkpoint& source,
     if (!other.empty()) notes.push_back(other + translated("; --dtype casts the tensors"));
   }
   if (!edited.empty()) {
-    std::erase_if(parts.files, [](const TargetFile& file) { return file.path == "config.json"; });
-    parts.files.push_back({"config.json", std::move(edited)});
+    std::erase_if(parts.files, [](const TargetFile& file) { return file.path == kHfConfigFile; });
+    parts.files.push_back({std::string(kHfConfigFile), std::move(edited)});
   } else if (facts != nullptr && facts->config_is_ours) {
-    parts.files.push_back({"config.json", config});
+    parts.files.push_back({std::string(kHfConfigFile), config});
   }
   const std::string_view without =
       is_dequantised || is_quantised ? kModelOptFile : std::string_view();
@@ -120,10 +121,10 @@ Status add_hf_documents(const ConvertRequest& request, const Checkpoint& source,
   }
   // One that was made of what the model's makers say of it elsewhere lies in no file.
   const bool is_in_file = std::ranges::any_of(
-      source.artifacts, [](const auto& artifact) { return artifact.first == "config.json"; });
-  if (is_in_file || has_file(parts, "config.json")) return {};
+      source.artifacts, [](const auto& artifact) { return artifact.first == kHfConfigFile; });
+  if (is_in_file || has_file(parts, kHfConfigFile)) return {};
   if (!config.empty()) {
-    parts.files.push_back({"config.json", config});
+    parts.files.push_back({std::string(kHfConfigFile), config});
   } else {
     notes.emplace_back(
         "no config.json is near, so the model is written without one, by the names that are "
@@ -151,7 +152,7 @@ Status add_merged_documents(const std::string& config, bool is_quantised, const 
   edits.dtype = written_dtype(parts.tensors);
   edits.scope = DtypeScope::kTop;
   const std::string edited = SW_TRY(edited_config(config, edits, notes));
-  parts.files.push_back({"config.json", edited.empty() ? config : edited});
+  parts.files.push_back({std::string(kHfConfigFile), edited.empty() ? config : edited});
   if (folder.empty()) return {};
   const std::string_view without = is_quantised ? std::string_view() : kModelOptFile;
   return add_files_of(folder, "", without, parts, notes);

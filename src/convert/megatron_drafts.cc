@@ -28,6 +28,7 @@
 #include "model/adapter_rules.h"
 #include "model/expert_parameter.h"
 #include "plan/canonical.h"
+#include "state/document_names.h"
 #include "state/recorded_run.h"
 
 namespace shardwright {
@@ -92,7 +93,8 @@ void carry_files(const Checkpoint& source, TargetParts& parts) {
     parts.artifacts.emplace_back(parts.folder + "hf/" + name, object);
   }
   if (!source.source_keys.empty()) {
-    parts.files.push_back({parts.folder + "hf/source_keys.json", source.source_keys});
+    parts.files.push_back(
+        {fmt::format("{}{}", parts.folder, kCarriedKeysFile), source.source_keys});
   }
   for (const auto& [name, object] : source.companions) {
     parts.artifacts.emplace_back(parts.folder + name, object);

@@ -34,6 +34,7 @@
 #include "layout/state_sharding.h"
 #include "model/vocabulary_rows.h"
 #include "state/common_state.h"
+#include "state/document_names.h"
 #include "state/recorded_run.h"
 #include "state/run_split.h"
 
@@ -479,13 +480,13 @@ Status add_state_from_hf(const ConvertRequest& request, const ModelTensors& mode
   const RecordedMapping recorded = SW_TRY(mapping_to_record(request, *facts.mapping));
   // What the way back needs to write the same values and scales again.
   const ReleasedQuantisation released = SW_TRY(released_quantisation(model, facts.config_text));
-  parts.files.push_back(
-      {parts.folder + "hf/source_keys.json", write_source_keys(hf, recorded, released)});
+  parts.files.push_back({fmt::format("{}{}", parts.folder, kCarriedKeysFile),
+                         write_source_keys(hf, recorded, released)});
   parts.tracker = "0";
   if (!traits_of(request.format).has_run_config) return {};
   std::string run_config = SW_TRY(new_run_config(facts, arguments, notes));
   if (run_config.empty()) return {};
-  parts.files.push_back({parts.folder + "run_config.yaml", std::move(run_config)});
+  parts.files.push_back({fmt::format("{}{}", parts.folder, kRunConfigFile), std::move(run_config)});
   return {};
 }
 

@@ -34,6 +34,7 @@
 #include "layout/tower.h"
 #include "model/apply.h"
 #include "remote/remote_output.h"
+#include "state/document_names.h"
 
 namespace shardwright {
 namespace {
@@ -265,8 +266,9 @@ void tell_extras_left_out(const std::vector<std::string>& names, Drafting& draft
 void Drafting::replace_config(std::string text) {
   result.source.hf_config = std::move(text);
   std::erase_if(result.source.artifacts,
-                [](const auto& artifact) { return artifact.first == "config.json"; });
-  parts.files.push_back({std::string(traits().hf_folder) + "config.json", result.source.hf_config});
+                [](const auto& artifact) { return artifact.first == kHfConfigFile; });
+  parts.files.push_back(
+      {fmt::format("{}{}", traits().hf_folder, kHfConfigFile), result.source.hf_config});
 }
 
 Status load_mappings(Drafting& drafting) {

@@ -20,6 +20,7 @@
 #include "layout/classify_legacy.h"
 #include "layout/sample_choice.h"
 #include "layout/texts.h"
+#include "state/document_names.h"
 #include "state/recorded_run.h"
 
 namespace shardwright {
@@ -151,8 +152,9 @@ class LegacyDiagnosis {
 
   void add_contradictions(Diagnosis& diagnosis) {
     if (evidence_.towers) read_.towers = *evidence_.towers;
-    const std::string config =
-        survey_.data.empty() ? "run_config.yaml" : survey_.data + "/run_config.yaml";
+    const std::string config = survey_.data.empty()
+                                   ? std::string(kRunConfigFile)
+                                   : fmt::format("{}/{}", survey_.data, kRunConfigFile);
     if (directory_.exists(config)) {
       read_.run_config = read_whole(directory_, config, kMostTextBytes).value_or("");
     }

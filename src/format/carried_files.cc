@@ -11,6 +11,7 @@
 #include "format/mlite/rank_files.h"
 #include "format/model_config.h"
 #include "io/source_files.h"
+#include "state/document_names.h"
 
 namespace shardwright {
 namespace {
@@ -22,7 +23,7 @@ constexpr std::string_view kTrainState = "train_state.pt";
 Status list_companions(Checkpoint& checkpoint, Defects& defects) {
   const Directory& directory = *checkpoint.directory;
   for (const DirectoryEntry& entry : SW_TRY(directory.list(""))) {
-    const bool is_file = entry.name == "run_config.yaml" || entry.name == kTrainState;
+    const bool is_file = entry.name == kRunConfigFile || entry.name == kTrainState;
     const bool is_folder = entry.name == "tokenizer" || entry.name == "hf";
     const bool is_of_rank = is_mlite_rank_file(entry);
     if (!is_file && !is_folder && !is_of_rank) continue;
@@ -41,7 +42,7 @@ Status list_companions(Checkpoint& checkpoint, Defects& defects) {
     if (!is_folder || !entry.is_directory) continue;
     for (const DirectoryEntry& inner : SW_TRY(list_hf_artifacts(directory, entry.name, defects))) {
       const std::string path = entry.name + "/" + inner.name;
-      if (path == "hf/source_keys.json") continue;
+      if (path == kCarriedKeysFile) continue;
       const StoredObject object = add_file(checkpoint, path, inner.size_bytes);
       if (entry.name == "hf") {
         checkpoint.artifacts.emplace_back(inner.name, object);
@@ -80,8 +81,8 @@ Status read_hf_artifacts(Checkpoint& checkpoint, Defects& defects, std::string_v
 Status read_carried(Checkpoint& checkpoint, Defects& defects) {
   const Directory& directory = *checkpoint.directory;
   checkpoint.hf_config = SW_TRY(read_model_config(directory, "hf/", checkpoint.notes));
-  checkpoint.source_keys = SW_TRY(read_if_there(directory, "hf/source_keys.json", kMostTextBytes));
-  checkpoint.run_config = SW_TRY(read_if_there(directory, "run_config.yaml", kMostTextBytes));
+  checkpoint.source_keys = SW_TRY(read_if_there(directory, kCarriedKeysFile, kMostTextBytes));
+  checkpoint.run_config = SW_TRY(read_if_there(directory, kRunConfigFile, kMostTextBytes));
   return list_companions(checkpoint, defects);
 }
 

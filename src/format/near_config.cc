@@ -13,6 +13,7 @@
 #include "format/model_files.h"
 #include "io/watched_directory.h"
 #include "remote/open_path.h"
+#include "state/document_names.h"
 
 namespace shardwright {
 namespace {
@@ -20,7 +21,6 @@ namespace {
 constexpr std::string_view kAutomodelPlace = ".hf_metadata";  // what NeMo Automodel copies
 constexpr std::array<std::string_view, 5> kPlaces = {"", "huggingface", "hf_assets",
                                                      kAutomodelPlace, "consolidated"};
-constexpr std::string_view kConfigFile = "config.json";
 
 // Whether a folder above holds a config, which is taken then, and what describes the model beside
 // it. That it can't be looked into is no error of this model's.
@@ -28,7 +28,7 @@ Result<bool> take_from(const std::string& folder, Checkpoint& checkpoint, Defect
   for (const std::string_view place : kPlaces) {
     const std::string path = path_in(folder, place);
     auto opened = open_directory(path);
-    if (!opened || !(*opened)->exists(kConfigFile)) continue;
+    if (!opened || !(*opened)->exists(kHfConfigFile)) continue;
     const auto directory = std::make_shared<const WatchedDirectory>(*std::move(opened));
     checkpoint.hf_config = SW_TRY(read_model_config(*directory, "", checkpoint.notes));
     for (const DirectoryEntry& entry : SW_TRY(directory->list(""))) {
@@ -72,7 +72,7 @@ Status take_place(std::string_view place, Checkpoint& checkpoint, Defects& defec
 Status read_config_within(Checkpoint& checkpoint, Defects& defects) {
   if (!checkpoint.hf_config.empty()) return {};
   for (const std::string_view place : kPlaces) {
-    if (!checkpoint.directory->exists(path_in(place, kConfigFile))) continue;
+    if (!checkpoint.directory->exists(path_in(place, kHfConfigFile))) continue;
     if (!place.empty()) {
       checkpoint.notes.push_back(translated("config.json is that of {}", place));
     }

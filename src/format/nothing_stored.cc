@@ -7,6 +7,7 @@
 #include "format/detect.h"
 #include "plan/canonical.h"
 #include "remote/open_path.h"
+#include "state/document_names.h"
 
 namespace shardwright {
 namespace {
@@ -58,7 +59,7 @@ Status check_something_stored(const Catalog& catalog, std::string_view path) {
 
 Status check_common_state(const Checkpoint& checkpoint) {
   if (!checkpoint.location.traits.needs_common_state || !checkpoint.common_state.empty()) return {};
-  if (checkpoint.directory->exists("common.pt")) return {};
+  if (checkpoint.directory->exists(kCommonStateFile)) return {};
   return fail(Code::kStateUnreadable,
               "common.pt: missing, and no common_state entry replaces it; Megatron loads nothing "
               "without it, and nothing says which model this is; copy it again");

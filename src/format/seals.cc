@@ -8,13 +8,14 @@
 #include "format/hf/weight_names.h"
 #include "format/iteration_folder.h"
 #include "format/peft/adapter.h"
+#include "state/document_names.h"
 
 namespace shardwright {
 namespace {
 
 constexpr std::array<std::string_view, 10> kSeals = {
-    kHfIndexFile,      kDiffusersIndexFile, kPeftConfigFile, "config.json",           "common.pt",
-    "run_config.yaml", "metadata.json",     kDcpMetadata,    "latest_train_state.pt", kTrackerName};
+    kHfIndexFile,   kDiffusersIndexFile, kPeftConfigFile, kHfConfigFile,           kCommonStateFile,
+    kRunConfigFile, "metadata.json",     kDcpMetadata,    "latest_train_state.pt", kTrackerName};
 
 }  // namespace
 

@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "base/fail.h"
+#include "state/document_names.h"
 #include "state/provider_arguments.h"
 
 namespace shardwright {
@@ -96,7 +97,7 @@ Result<Arguments> read_model_section(std::string_view yaml, const std::string& s
 }
 
 Result<Arguments> read_run_config(std::string_view yaml) {
-  Arguments settings = SW_TRY(read_model_section(yaml, "model", "run_config.yaml"));
+  Arguments settings = SW_TRY(read_model_section(yaml, "model", kRunConfigFile));
   add_arguments_of_provider(settings);
   return settings;
 }

@@ -22,6 +22,7 @@
 #include "format/unfinished_download.h"
 #include "io/source_files.h"
 #include "state/common_state.h"
+#include "state/document_names.h"
 #include "state/recorded_run.h"
 #include "state/run_config.h"
 
@@ -103,12 +104,11 @@ Status check_ranges(const Checkpoint& checkpoint, Defects& defects) {
 }
 
 Status read_common_state(Checkpoint& checkpoint) {
-  constexpr std::string_view kFile = "common.pt";
   const Directory& directory = *checkpoint.directory;
   const Catalog& catalog = checkpoint.catalog;
-  const bool has_file = directory.exists(kFile);
+  const bool has_file = directory.exists(kCommonStateFile);
   if (has_file) {
-    checkpoint.common_state = SW_TRY(read_whole(directory, kFile, kMostStateBytes));
+    checkpoint.common_state = SW_TRY(read_whole(directory, kCommonStateFile, kMostStateBytes));
   }
   const auto entry = std::find_if(
       catalog.objects.begin(), catalog.objects.end(),
@@ -127,7 +127,7 @@ Status read_common_state(Checkpoint& checkpoint) {
   const Result<CommonState> state = CommonState::read(checkpoint.common_state);
   if (!state) {
     return std::unexpected(
-        Error(state.error()).within(has_file ? kFile : std::string_view(entry->name)));
+        Error(state.error()).within(has_file ? kCommonStateFile : std::string_view(entry->name)));
   }
   checkpoint.arguments = state->arguments();
   return {};

@@ -12,6 +12,7 @@
 #include "format/targets.h"
 #include "layout/dtensor_placement.h"
 #include "plan/canonical.h"
+#include "state/document_names.h"
 
 namespace shardwright {
 namespace {
@@ -100,7 +101,7 @@ class Draft {
  private:
   // What goes on with optimizer states needs more than tensors.
   void tell_what_stays(const Catalog& catalog) {
-    if (!source_.common_state.empty() && source_.directory->exists("common.pt")) {
+    if (!source_.common_state.empty() && source_.directory->exists(kCommonStateFile)) {
       notes_.emplace_back("common.pt (arguments, iteration, optimizer groups) stays behind");
     }
     const bool has_states = std::ranges::any_of(catalog.tensors, [](const StoredTensor& tensor) {

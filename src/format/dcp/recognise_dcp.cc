@@ -5,6 +5,7 @@
 
 #include "base/translated.h"
 #include "dcp/rank_metadata.h"
+#include "state/document_names.h"
 
 namespace shardwright {
 
@@ -20,7 +21,7 @@ std::optional<std::string> chunk_list_of(const Folder& folder) {
 }
 
 bool lacks_metadata_json(const Folder& folder) {
-  return folder.has_file(kDcpMetadata) && folder.has_file("common.pt") &&
+  return folder.has_file(kDcpMetadata) && folder.has_file(kCommonStateFile) &&
          !folder.has_file("metadata.json");
 }
 

@@ -14,6 +14,7 @@
 #include "format/sibling.h"
 #include "format/weight_files.h"
 #include "layout/texts.h"
+#include "state/document_names.h"
 
 namespace shardwright {
 namespace {
@@ -26,7 +27,7 @@ bool holds_weights(const DirectoryEntry& entry) {
 }
 
 const DirectoryEntry* first_weights(const Folder& folder) {
-  const bool has_config = folder.has_file("config.json");
+  const bool has_config = folder.has_file(kHfConfigFile);
   return folder.first([&](const DirectoryEntry& entry) {
     return holds_weights(entry) && !(has_config && is_weights_of_serving(entry.name));
   });

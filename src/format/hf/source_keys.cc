@@ -9,6 +9,7 @@
 
 #include "base/fail.h"
 #include "codec/json_text.h"
+#include "state/document_names.h"
 
 namespace shardwright {
 namespace {
@@ -96,7 +97,7 @@ std::string write_source_keys(std::span<const TensorDesc> hf, const RecordedMapp
 }
 
 Result<SourceKeys> read_source_keys(std::string_view json) {
-  const nlohmann::json document = SW_TRY(parse_json(json, "hf/source_keys.json"));
+  const nlohmann::json document = SW_TRY(parse_json(json, kCarriedKeysFile));
   if (!document.is_object() || !document.contains("schema") ||
       document["schema"] != kSourceKeysSchema || !document.contains("tensors") ||
       !document["tensors"].is_array()) {
@@ -112,7 +113,7 @@ Result<SourceKeys> read_source_keys(std::string_view json) {
 
 Result<std::string> with_left_out(std::string json, const std::vector<std::string>& names) {
   if (json.contains(fmt::format("\"{}\"", kLeftOut))) {
-    nlohmann::ordered_json document = SW_TRY(parse_ordered_json(json, "hf/source_keys.json"));
+    nlohmann::ordered_json document = SW_TRY(parse_ordered_json(json, kCarriedKeysFile));
     const auto known = SW_TRY(left_out_of(document));
     if (known && names.empty()) return json;
     for (const std::string& name : names) document[kLeftOut].push_back(name);
@@ -129,7 +130,7 @@ Result<std::string> with_left_out(std::string json, const std::vector<std::strin
 Result<ReleasedQuantisation> read_recorded_quantisation(std::string_view json) {
   ReleasedQuantisation recorded;
   if (json.empty()) return recorded;
-  const nlohmann::ordered_json document = SW_TRY(parse_ordered_json(json, "hf/source_keys.json"));
+  const nlohmann::ordered_json document = SW_TRY(parse_ordered_json(json, kCarriedKeysFile));
   const auto found = document.is_object() ? document.find("quantisation") : document.end();
   if (found == document.end()) return recorded;
   const bool is_whole = found->is_object() && found->contains("config") &&
@@ -151,7 +152,7 @@ Result<ReleasedQuantisation> read_recorded_quantisation(std::string_view json) {
 Result<RecordedMapping> read_recorded_mapping(std::string_view json) {
   RecordedMapping recorded;
   if (json.empty()) return recorded;
-  const nlohmann::json document = SW_TRY(parse_json(json, "hf/source_keys.json"));
+  const nlohmann::json document = SW_TRY(parse_json(json, kCarriedKeysFile));
   if (!document.is_object() || !document.contains("mapping")) return recorded;
   const auto text_of = [](const nlohmann::json& object, const char* key) {
     const bool is_there = object.is_object() && object.contains(key) && object[key].is_string();

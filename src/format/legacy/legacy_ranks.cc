@@ -15,6 +15,7 @@
 #include "layout/misplaced_ranks.h"
 #include "layout/pipeline_split.h"
 #include "layout/texts.h"
+#include "state/document_names.h"
 #include "state/recorded_run.h"
 #include "state/run_config.h"
 
@@ -43,7 +44,7 @@ QkvOrder qkv_order_of(const LegacyFile& file, const LegacyModel& model) {
 
 // Runs of Megatron-Bridge keep their sizes beside the ranks' files, not in them.
 Result<std::optional<std::int64_t>> bridge_expert_tensor(const Directory& directory) {
-  const std::string text = SW_TRY(read_if_there(directory, "run_config.yaml", kMostTextBytes));
+  const std::string text = SW_TRY(read_if_there(directory, kRunConfigFile, kMostTextBytes));
   if (text.empty()) return std::optional<std::int64_t>();
   // A file that can't be read is told of where it is carried along.
   return recorded_run(read_run_config(text).value_or(Arguments())).sizes.expert_tensor;

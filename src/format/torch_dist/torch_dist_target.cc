@@ -11,6 +11,7 @@
 #include "layout/state_name.h"
 #include "model/apply.h"
 #include "plan/canonical.h"
+#include "state/document_names.h"
 
 namespace shardwright {
 namespace {
@@ -161,7 +162,7 @@ Status plan_torch_dist(TargetParts& parts, PlacedParts placed, Plan& plan) {
   plan.target = std::move(layout.catalog);
   plan.file_sizes = std::move(layout.file_sizes);
   add_file({parts.folder + ".metadata", std::move(layout.metadata)}, plan);
-  add_file({parts.folder + "common.pt", parts.common_state}, plan);
+  add_file({fmt::format("{}{}", parts.folder, kCommonStateFile), parts.common_state}, plan);
   add_file({parts.folder + "metadata.json", torch_dist_marker()}, plan);
   add_file({"latest_checkpointed_iteration.txt", parts.tracker}, plan);
   plan.tensors.reserve(parts.tensors.size());
