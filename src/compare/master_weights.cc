@@ -143,17 +143,16 @@ bool has_master_weights(const Catalog& catalog) {
 
 Result<MasterWeightCheck> plan_master_weights(const Catalog& catalog) {
   MasterWeightCheck check;
-  std::unordered_set<std::string_view> proven;
+  std::unordered_set<std::string_view> told;  // of which it is known whether they are proven
   for (const Pair& pair : SW_TRY(pairs_of(catalog))) {
-    proven.insert(pair.master->desc.name);
+    told.insert(pair.weight->desc.name);
     for (const StoredTensor* tensor : {pair.weight, pair.master}) {
       check.bytes += SW_TRY(size_of(*tensor));
     }
   }
   for (const StoredTensor& tensor : catalog.tensors) {
-    const std::string& name = tensor.desc.name;
-    const auto weight = weight_of_master(name);
-    if (weight && !proven.contains(name)) check.unproven.emplace_back(*weight);
+    const auto state = split_state_name(tensor.desc.name);
+    if (state && told.insert(state->tensor).second) check.unproven.emplace_back(state->tensor);
   }
   return check;
 }

@@ -119,24 +119,24 @@ def states_of(model, optimizer):
     return found
 
 
-def check(family, folder, spec, sizes):
+def check(family, folder, spec, sizes, made="out", has_masters=True):
     """The states of a torch_dist checkpoint are what the ranks trained, bit by bit, each in its place."""
     model, _ = build(family, spec, sizes)
     folder = pathlib.Path(folder)
     truth = torch.load(folder / f"truth_{dist.get_rank()}.pt", weights_only=True)
-    stored = checkpoints.load_dcp(folder / "out")
+    stored = checkpoints.load_dcp(folder / made)
     kinds = {name.split(".")[2] for name in stored if name.startswith("optimizer.state.")}
     masters = kinds & {"param", "fp32_param"}
-    assert len(masters) == 1 and kinds - masters == {"momentum_buffer", "exp_avg", "exp_avg_sq"}, kinds
+    assert len(masters) == has_masters and kinds - masters == {"momentum_buffer", "exp_avg", "exp_avg_sq"}, kinds
     compared = 0
     for kind, values in truth.items():
         for name, parameter in model.named_parameters():
             parameter.data = values.get(name, torch.full(parameter.shape, ELSEWHERE))
-        (prefix,) = masters if kind == "master" else [kind]
+        prefix = "".join(masters) if kind == "master" else kind
         for key, data, place, _ in megatron_cpu._pieces(model):
             if data.numel() == 0 or bool((data == ELSEWHERE).all()):
                 continue
-            whole = stored[f"optimizer.state.{prefix}.{key}"]
+            whole = stored[f"optimizer.state.{prefix}.{key}" if prefix else key]
             assert torch.equal(whole[place].reshape(data.shape), data), f"{kind} of {key} {place}"
             compared += 1
     told = [None] * dist.get_world_size()

@@ -4,7 +4,11 @@ import contextlib
 
 import torch
 from megatron.core import optimizer as core
-from megatron.core.optimizer.optimizer import ChainedOptimizer, Float16OptimizerWithFloat16Params
+from megatron.core.optimizer.optimizer import (
+    ChainedOptimizer,
+    Float16OptimizerWithFloat16Params,
+    FP32Optimizer,
+)
 
 CUDA_TYPES = {
     torch.bfloat16: "torch.cuda.BFloat16Tensor",
@@ -48,11 +52,11 @@ class OneMoment(torch.optim.Optimizer):
                     parameter -= group["lr"] * self.state[parameter][self.name].sign()
 
 
-def build(model, kind="adam"):
-    """What get_megatron_optimizer makes for a bf16 model without a distributed optimizer."""
+def build(model, kind="adam", bf16=True):
+    """What get_megatron_optimizer makes without a distributed optimizer, for a bf16 model or one of float32."""
     name, momentum = ("sgd", float(kind == "sgd") * 0.9) if "sgd" in kind else ("adam", 0.9)
     config = core.OptimizerConfig(
-        optimizer=name, lr=1e-3, min_lr=1e-4, weight_decay=0.1, bf16=True, sgd_momentum=momentum,
+        optimizer=name, lr=1e-3, min_lr=1e-4, weight_decay=0.1, bf16=bf16, sgd_momentum=momentum,
         apply_wd_to_qk_layernorm=kind == "qk_decay",
     )  # fmt: skip
     overrides = core.get_standard_config_overrides(config)
@@ -64,6 +68,8 @@ def build(model, kind="adam"):
         return core._get_param_groups([model], config, overrides)
 
     def around(optimizer):
+        if not bf16:
+            return FP32Optimizer(optimizer, config, lambda *_: None)
         return Float16OptimizerWithFloat16Params(optimizer, config, None, lambda *_: None)
 
     with cuda_types():

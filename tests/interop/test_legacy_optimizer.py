@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Optimizer states of legacy files, between Megatron-Core's own optimizer and itself."""
+import argparse
 import io
+import re
 
 import pytest
 import shardwright as package
@@ -215,6 +217,64 @@ def test_adam_beside_another_makes_neither_distributed(shardwright, megatron, tm
     file = next((tmp_path / "back").rglob("model_optim_rng.pt"))
     adam = torch.load(file, weights_only=False)["optimizer"][1]["optimizer"]["state"].values()
     assert {state["step"].item() for state in adam} == {7.0}
+
+
+@pytest.mark.parametrize("kind", ["muon", "lion_beside"])
+def test_adam_beside_another_over_float32_has_no_master_weights(shardwright, megatron, tmp_path, kind):
+    """Megatron-Core's FP32Optimizer asks for none, and for torch's own dict."""
+    import megatron_optimizer
+
+    hf = megatron.read_config(GOLDEN_HF / "qwen3_moe" / "hf")
+
+    def trained_in_float32(seeds):
+        model = megatron.build(hf, "te").float()
+        megatron.fill(model, checkpoints.truth("qwen3_moe"))
+        optimizer = megatron_optimizer.build(model, kind, bf16=False)
+        for seed in seeds:
+            generator = torch.Generator().manual_seed(seed)
+            for leaf in megatron_optimizer.leaves(optimizer):
+                for group in leaf.optimizer.param_groups:
+                    group["lr"] = 1e-3
+                    for weight in group["params"]:
+                        weight.grad = torch.randn(weight.shape, generator=generator)
+                leaf.optimizer.step()
+        return model, optimizer
+
+    def states(optimizer):
+        found = {}
+        for part, leaf in enumerate(megatron_optimizer.leaves(optimizer)):
+            weights = [weight for group in leaf.optimizer.param_groups for weight in group["params"]]
+            for i, weight in enumerate(weights):
+                found[f"{part}.{i}"] = weight.detach()
+                found |= {f"{part}.{i}.{k}": v for k, v in leaf.optimizer.state[weight].items()}
+        return found
+
+    model, optimizer = trained_in_float32((1, 2))
+    named = {"bf16": False, "optimizer": kind.split("_")[0], "moe_ffn_hidden_size": model.config.moe_ffn_hidden_size}
+    megatron.save_legacy(model, tmp_path / "in", hf, optimizer=optimizer.state_dict(), more_arguments=named)
+    keep = ("--optimizer", "keep")
+    done = shardwright("convert", tmp_path / "in", tmp_path / "out", "--to", "torch_dist", *keep)
+    # The experts of a layer are one.
+    count = len({re.sub(r"local_experts\.\d+|weight\d+$", "", name) for name, _ in model.named_parameters()})
+    assert f"note: {count} parameters, embedding.word_embeddings.weight the first, are float32" in done.stderr
+
+    other, resumed = trained_in_float32((7,))
+    state = {"model": megatron.sharded(other)}
+    # As Megatron-LM asks for what it saves.
+    state["optimizer"] = resumed.sharded_state_dict(
+        state["model"], is_loading=True, metadata={"chained_optim_avoid_prefix": True}
+    )
+    with torch.serialization.safe_globals([argparse.Namespace]):
+        state = megatron.dist_checkpointing.load(
+            state, str(checkpoints.iteration_folder(tmp_path / "out")), strict="raise_all"
+        )
+    other.load_state_dict(state["model"], strict=False)
+    resumed.load_state_dict(state["optimizer"])
+    checkpoints.assert_same(states(resumed), states(optimizer))
+
+    shardwright("convert", tmp_path / "out", tmp_path / "back", "--to", "legacy", *keep)
+    back = torch.load(megatron.rank_file(checkpoints.iteration_folder(tmp_path / "back")), weights_only=False)
+    assert [set(part) for part in back["optimizer"]] == [{"state", "param_groups"}] * 2
 
 
 def test_megatron_fsdp_has_one_optimizer(shardwright, megatron, tmp_path):

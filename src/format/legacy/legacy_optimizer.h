@@ -33,6 +33,8 @@ struct RankOptimizer {
   std::vector<bool> weight_is_master;  ///< parallel to them: its place is in the model's file
   std::optional<std::int64_t> step;    ///< where each parameter's state says it
   bool has_adam_beside = false;        ///< beside Muon or Lion: then no part is distributed
+  /// Whether it says so of some parameters, or of none: FP32Optimizer, over weights of float32.
+  bool has_own_masters = true;
 };
 
 /// Name, dtype and shape of each.

@@ -29,7 +29,9 @@ Result<Value> plain_optimizer(Document& document, Value optimizer, std::optional
                               bool is_distributed, bool& drops_loss_scale) {
   Value inner = optimizer.find("optimizer");
   if (!inner) inner = optimizer.find("optimizer_state_dict");
-  if (!inner) inner = optimizer;
+  // FP32Optimizer's dict is torch's own, and stays so where no run has a distributed one.
+  const bool is_torchs_own = !inner;
+  if (is_torchs_own) inner = optimizer;
   const Value list = inner.find("param_groups");
   std::vector<Value> groups;
   for (std::size_t g = 0; g < list.size(); ++g) {
@@ -50,7 +52,6 @@ Result<Value> plain_optimizer(Document& document, Value optimizer, std::optional
     }
     groups.push_back(group);
   }
-  const Value plain = document.dict();
   const Value with_groups = document.dict();
   document.set(with_groups, "param_groups", document.list(groups));
   // Without a distributed optimizer torch's Adam is given its parameters' steps by this alone.
@@ -59,6 +60,8 @@ Result<Value> plain_optimizer(Document& document, Value optimizer, std::optional
     document.set(states, "common_step", document.real(static_cast<double>(*step)));
     document.set(with_groups, "state", states);
   }
+  if (is_torchs_own && !is_distributed) return with_groups;
+  const Value plain = document.dict();
   document.set(plain, "optimizer", with_groups);
   const Value scaler = optimizer.find("grad_scaler");
   if (scaler && has_storage(document, scaler)) {

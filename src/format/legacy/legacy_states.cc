@@ -185,6 +185,8 @@ class StatesReader {
         // What Megatron calls master weights that no distributed optimizer keeps.
         const bool is_master = kind == kStateKinds[0];
         const bool is_own = optimizer.has_adam_beside && is_master;
+        // An FP32Optimizer's run does not ask for what is the weight itself.
+        if (is_own && !optimizer.has_own_masters) continue;
         const bool is_weight = is_master && optimizer.weight_is_master[i];
         for (const LegacyPart& part : of_tensor) {
           SW_TRY(chunks_.add(

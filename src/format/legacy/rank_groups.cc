@@ -24,6 +24,12 @@ using pickle::Value;
 
 constexpr std::string_view kGroups = "param_groups";
 
+// The dict of an optimizer that has its groups.
+Value holder_of_groups(Value optimizer) {
+  const Value inner = optimizer.find("optimizer");
+  return inner ? inner : optimizer;  // FP32Optimizer's dict is torch's own
+}
+
 std::string way_out() {
   return translated(
       "keep the files of one save only, or convert without optimizer states (--optimizer drop)");
@@ -47,7 +53,7 @@ class Joining {
                                      : SW_TRY(copy_plain_value(document_, optimizers[i])));
         groups_.emplace_back(document_, way_out());
       }
-      SW_TRY(groups_[i].add(from, optimizers[i].find("optimizer").find(kGroups), path));
+      SW_TRY(groups_[i].add(from, holder_of_groups(optimizers[i]).find(kGroups), path));
     }
     return {};
   }
@@ -55,7 +61,7 @@ class Joining {
   // Megatron chains optimizers where a rank has parameters for several.
   void finish(Value state) {
     for (std::size_t i = 0; i < optimizers_.size(); ++i) {
-      document_.set(optimizers_[i].find("optimizer"), kGroups, groups_[i].take());
+      document_.set(holder_of_groups(optimizers_[i]), kGroups, groups_[i].take());
     }
     if (optimizers_.size() == chained_optimizers(state.find("optimizer")).size()) return;
     Value joined = optimizers_.front();

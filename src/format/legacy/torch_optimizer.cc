@@ -176,6 +176,7 @@ Result<RankOptimizer> TorchOptimizer::read(std::span<const RankParameter> parame
   }
   result.step = states.step();
   result.has_adam_beside = has_adam_beside(groups_);
+  result.has_own_masters = std::ranges::any_of(masters_, [](Value m) { return bool{m}; });
   return result;
 }
 
