@@ -97,6 +97,26 @@ _FAMILIES = {
 }
 
 
+# As the core tells them apart.
+_SYSTEM = {
+    errno.ENOENT: "SW0101",
+    errno.ENOTDIR: "SW0101",
+    errno.EACCES: "SW0102",
+    errno.EPERM: "SW0102",
+    errno.EROFS: "SW0102",
+    errno.ENOSPC: "SW0105",
+    errno.EDQUOT: "SW0105",
+    errno.EEXIST: "SW0107",
+    errno.EMFILE: "SW0108",
+    errno.ENFILE: "SW0108",
+}
+
+
+def of_system(error, message):
+    """The exception for what the system answered, an OSError: the message ends with it."""
+    return make(_SYSTEM.get(error.errno, "SW0103"), f"{message}: {error.strerror}")
+
+
 def make(code, message):
     """The exception for a code."""
     kind = _CLASSES.get(code) or _FAMILIES.get(code[:4], Error)

@@ -48,6 +48,21 @@ def test_a_save_replaces_nothing_but_a_checkpoint(tmp_path, monkeypatch):
     assert (path.parent / ".step.old" / "notes").read_text() == "precious"
 
 
+def test_where_no_folder_can_be_is_told_by_the_path_that_was_given(tmp_path):
+    (tmp_path / "file").write_text("x")
+    for parent in (tmp_path / "file", "/proc/1"):
+        target = f"{parent}/step"
+        with pytest.raises(CheckpointException) as caught:
+            save(target, 1)
+        ((error, _),) = caught.value.failures.values()
+        assert isinstance(error, shardwright.Error) and error.code in ("SW0101", "SW0102"), error
+        assert target in error.message and ".partial" not in error.message
+    # What lies in the way is named, however hidden its name.
+    (tmp_path / ".step.partial").write_text("precious")
+    with pytest.raises(CheckpointException, match=r"SW0107.*/\.step\.partial"):
+        save(tmp_path / "step", 1)
+
+
 def test_a_link_stays_and_what_it_leads_to_is_replaced(tmp_path):
     real, link = tmp_path / "store" / "step", tmp_path / "latest"
     link.symlink_to(real)

@@ -7,7 +7,7 @@ import shutil
 import threading
 import weakref
 
-from .._errors import make
+from .._errors import make, of_system
 
 _claims = weakref.WeakSet()  # of this process: some file systems have no locks
 _one_begins = threading.Lock()
@@ -30,7 +30,13 @@ class Claim:
         with _one_begins:
             for claim in list(_claims):
                 claim.end_if_over()
-            descriptor = _locked(path)
+            try:
+                descriptor = _locked(path)
+            except OSError as error:
+                # Nobody gave this name, which is hidden: only what lies in its place is told by it.
+                blocked = f": {path}" if os.path.lexists(path) else ""
+                text = f"{target}: the folder of the save could not be made beside it{blocked}"
+                raise of_system(error, text) from error
             if descriptor is None:
                 raise make(
                     "SW0107",
