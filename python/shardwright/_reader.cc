@@ -5,6 +5,7 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -89,33 +90,38 @@ class Reader {
  public:
   Reader(const nb::bytes& path, const std::string& format, const std::string& names,
          const Options& options)
-      : reader_(open(to_path(path), read_options(names, format, options))) {}
+      : reader_(std::make_shared<TensorReader>(
+            open(to_path(path), read_options(names, format, options)))) {}
 
-  [[nodiscard]] nb::object path() const { return from_path(reader_.location().path); }
+  /// Closes its files, once nobody reads any more; all else raises from then on.
+  void close() { reader_.reset(); }
+
+  [[nodiscard]] nb::object path() const { return from_path(opened().location().path); }
   [[nodiscard]] std::string container() const {
-    const Location& location = reader_.location();
+    const Location& location = opened().location();
     return std::string(shown_container(location.format));
   }
-  [[nodiscard]] std::string format() const { return std::string(reader_.location().format); }
+  [[nodiscard]] std::string format() const { return std::string(opened().location().format); }
   [[nodiscard]] nb::object iteration() const {
-    const auto& iteration = reader_.location().iteration;
+    const auto& iteration = opened().location().iteration;
     return iteration ? nb::cast(*iteration) : nb::none();
   }
-  [[nodiscard]] bool has_layer_stacks() const { return reader_.has_megatron_names(); }
+  [[nodiscard]] bool has_layer_stacks() const { return opened().has_megatron_names(); }
   [[nodiscard]] nb::list tensors() const {
     nb::list list;
-    for (const TensorDesc& desc : reader_.tensors()) list.append(row_of(desc));
+    for (const TensorDesc& desc : opened().tensors()) list.append(row_of(desc));
     return list;
   }
-  [[nodiscard]] std::vector<std::size_t> order() const { return reader_.order(); }
-  /// Number and row of a tensor that tensors() need not list; None where there is none.
+  [[nodiscard]] std::vector<std::size_t> order() const { return opened().order(); }
+  /// Number and row of a tensor that tensors() need not list; None where there is none, or where
+  /// this is closed.
   [[nodiscard]] nb::object find(const std::string& name) const {
-    const std::optional<std::size_t> found = reader_.find(name);
+    const std::optional<std::size_t> found = reader_ ? reader_->find(name) : std::nullopt;
     if (!found) return nb::none();
-    return nb::make_tuple(*found, row_of(reader_.desc(*found)));
+    return nb::make_tuple(*found, row_of(reader_->desc(*found)));
   }
   [[nodiscard]] std::vector<std::string> objects() const {
-    const std::span<const std::string> names = reader_.objects();
+    const std::span<const std::string> names = opened().objects();
     return {names.begin(), names.end()};
   }
 
@@ -124,24 +130,27 @@ class Reader {
                                 const std::vector<std::int64_t>& shape, const Bytes& buffer) {
     const Box box{to_dims(origin), to_dims(shape)};
     const std::span bytes(reinterpret_cast<std::byte*>(buffer.data()), buffer.size());
+    const auto reader = held();
     const nb::gil_scoped_release unlocked;
-    take(reader_.read(index, box, bytes));
-    return reader_.take_notes();
+    take(reader->read(index, box, bytes));
+    return reader->take_notes();
   }
 
   /// Raises unless every file that was read is still what it was when it was opened.
   void check_unchanged() const {
+    const auto reader = held();
     const nb::gil_scoped_release unlocked;
-    take(reader_.check_unchanged());
+    take(reader->check_unchanged());
   }
 
-  [[nodiscard]] std::vector<std::string> documents() const { return reader_.documents(); }
+  [[nodiscard]] std::vector<std::string> documents() const { return opened().documents(); }
   /// The bytes of a file beside the weights.
   [[nodiscard]] nb::bytes read_document(const std::string& name) const {
     std::string bytes;
+    const auto reader = held();
     {
       const nb::gil_scoped_release unlocked;
-      bytes = take(reader_.read_document(name));
+      bytes = take(reader->read_document(name));
     }
     return nb::bytes(bytes.data(), bytes.size());
   }
@@ -149,9 +158,10 @@ class Reader {
   /// The bytes of an entry that is no tensor, as they are stored.
   [[nodiscard]] nb::bytes read_object(std::size_t index) {
     std::string bytes;
+    const auto reader = held();
     {
       const nb::gil_scoped_release unlocked;
-      bytes = take(reader_.read_object(index));
+      bytes = take(reader->read_object(index));
     }
     return nb::bytes(bytes.data(), bytes.size());
   }
@@ -164,7 +174,14 @@ class Reader {
     return reader;
   }
 
-  TensorReader reader_;
+  /// For as long as another thread may close it: while this one does not hold the GIL.
+  [[nodiscard]] std::shared_ptr<TensorReader> held() const {
+    if (!reader_) throw nb::value_error("the checkpoint is closed");
+    return reader_;
+  }
+  [[nodiscard]] TensorReader& opened() const { return *held(); }
+
+  std::shared_ptr<TensorReader> reader_;
 };
 
 // Stack, index or None, rest; None for names outside of layers.
@@ -207,6 +224,7 @@ void bind_reader(nb::module_& module) {
           nb::arg("accept_loss") = false, nb::arg("replica") = nb::none(),
           nb::arg("source_ep") = nb::none(), nb::arg("source_etp") = nb::none(),
           nb::arg("source_tp") = nb::none())
+      .def("close", &Reader::close)
       .def_prop_ro("path", &Reader::path)
       .def_prop_ro("container", &Reader::container)
       .def_prop_ro("format", &Reader::format)

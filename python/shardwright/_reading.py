@@ -7,7 +7,7 @@ import threading
 import warnings
 
 from . import _core
-from ._errors import Error, UnknownNameError
+from ._errors import Error, UnknownNameError, make
 from ._frameworks import framework_of
 from ._naming import MEGATRON, STORED, reader_options
 from ._tensors import Tensors
@@ -41,6 +41,14 @@ class Checkpoint:
             if kind is None and self._reader is not None:
                 self.check_unchanged()
         finally:
+            self._close()
+
+    def _close(self):
+        """Names and shapes stay known; no file stays open, whoever still holds a tensor's place."""
+        with self._lock:
+            for reader in (self._reader, self._megatron_reader):
+                if reader is not None:
+                    reader.close()
             self._reader = None
 
     def __len__(self):
@@ -105,7 +113,8 @@ class Checkpoint:
         return self._open().documents()
 
     def get_document(self, name):
-        return self._open().read_document(name)
+        _check_name("get_document", name)
+        return self._open().read_document(_shown(name))
 
     def metadata(self):
         reader = self._open()
@@ -122,27 +131,30 @@ class Checkpoint:
         return Slice(self, self._tensor(name))
 
     def get_object(self, name):
+        _check_name("get_object", name)
         if name not in self._objects:
-            raise UnknownNameError("SW0900", f"object {name}: no such name; see object_keys()")
+            raise UnknownNameError("SW0900", f"object {_shown(name)}: no such name; see object_keys()")
         return self._open().read_object(self._objects[name])
 
     def read_box(self, name, origin, shape):
+        origin, shape = _box_inside("read_box", origin, shape, self._tensor(name).shape)
         return self._framework.finish(self._read_box(name, origin, shape))
 
     def _read_box(self, name, origin, shape):
         tensor = self._tensor(name)
-        target = self._framework.empty(tuple(shape), tensor.dtype, tensor.itemsize)
+        target = self._framework.empty(shape, tensor.dtype, tensor.itemsize)
         self.read_into(name, origin, shape, self._framework.bytes_of(target))
         return target
 
     def _read_part(self, name, index):
         """What an index asks for, of the smallest box with it."""
         origin, extent, rest = _box_of(index, self._tensor(name).shape)
-        return self._framework.finish(self._read_box(name, origin, extent)[rest])
+        return self._framework.finish(self._read_box(name, tuple(origin), tuple(extent))[rest])
 
     def read_into(self, name, origin, shape, buffer):
         tensor = self._tensor(name)
         self._open()
+        origin, shape = _box_inside("read_into", origin, shape, tensor.shape)
         try:
             notes = tensor.read(list(origin), list(shape), buffer)
         except TypeError as error:
@@ -166,18 +178,20 @@ class Checkpoint:
         return self._tensor(name).dtype
 
     def _find(self, name):
-        if not isinstance(name, str):
+        if not _may_be_name(name):
             return None
         found = self._named.find(name)
         if found is None and self._names == STORED:
             found = self._by_megatron().find(name)
+        if found is None:
+            self._open()  # a closed one no longer knows of all that it has
         return found
 
     def _tensor(self, name):
         found = self._find(name)
         if found is not None:
             return found
-        text = f"tensor {name}: no such name; see keys()"
+        text = f"tensor {_shown(name)}: no such name; see keys()"
         if self._no_megatron is not None:
             text += f"; Megatron's names are not known here, because: {self._no_megatron}"
             text += '; what tells them is an argument of open(names="megatron")'
@@ -187,12 +201,14 @@ class Checkpoint:
         # A family has to be found, and all tensors located: nothing for those who don't ask.
         with self._lock:
             if self._megatron is None:
+                self._open()
                 try:
                     self._megatron_reader = _core.Reader(self._path, self._as, MEGATRON)
                     self._megatron = Tensors(self._megatron_reader, stacks=True)
                 except Error as error:
                     self._megatron = Tensors(None, stacks=False)
-                    self._no_megatron = error
+                    # Not the error itself: its traceback holds this checkpoint, and so its files.
+                    self._no_megatron = str(error)
         return self._megatron
 
     def _open(self):
@@ -219,6 +235,49 @@ class Slice:
 
     def __getitem__(self, index):
         return self._checkpoint._read_part(self._tensor.name, index)
+
+
+def _may_be_name(name):
+    """No stored name has half a character, as `os.fsdecode` makes them of a path's bytes."""
+    if not isinstance(name, str):
+        return False
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _shown(name):
+    return str(name).encode(errors="backslashreplace").decode()
+
+
+def _check_name(what, name):
+    if not isinstance(name, str):
+        raise TypeError(f"{what}: found {type(name).__name__}, expected a name (str)")
+
+
+def _box_inside(what, origin, shape, whole):
+    """Both as tuples of whole numbers. Raises TypeError for what is none, FormatError (SW0309) for a
+    box that does not lie inside a tensor of the shape `whole`."""
+    origin = _whole_numbers(f"{what}: origin", origin)
+    shape = _whole_numbers(f"{what}: shape", shape)
+    is_inside = len(origin) == len(shape) == len(whole) and all(
+        0 <= first and 0 <= count <= size - first
+        for first, count, size in zip(origin, shape, whole)
+    )
+    if not is_inside:
+        text = f"box at {origin} of shape {shape} does not lie inside {tuple(whole)}"
+        raise make("SW0309", text)
+    return origin, shape
+
+
+def _whole_numbers(what, values):
+    try:
+        return tuple(operator.index(value) for value in values)
+    except TypeError:
+        text = f"{what}: found {values!r}, expected a sequence of whole numbers"
+        raise TypeError(text) from None
 
 
 def _box_of(index, shape):

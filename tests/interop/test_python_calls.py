@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Arguments, results and truth of the package's functions."""
+import contextlib
 import copy
+import gc
 import os
 import pathlib
 import pickle
@@ -8,7 +10,9 @@ import shutil
 
 import numpy
 import pytest
+import torch
 from checkpoints import GOLDEN
+from safetensors.torch import save_file
 
 import shardwright
 
@@ -130,6 +134,102 @@ def test_what_is_open_says_so():
     for use in (checkpoint.metadata, lambda: part[:]):
         with pytest.raises(ValueError, match="closed"):
             use()
+
+
+def open_files(folder):
+    links = pathlib.Path("/proc/self/fd")
+    found = []
+    for link in links.iterdir():
+        with contextlib.suppress(OSError):  # that of the list itself
+            found.append(os.readlink(link))
+    return [file for file in found if file.startswith(str(folder))]
+
+
+@pytest.fixture
+def without_cycles():
+    """What is dropped here has to go by its counts of references alone."""
+    gc.collect()
+    gc.disable()
+    yield
+    gc.enable()
+
+
+def test_what_nobody_has_any_more_has_no_open_files(without_cycles, tmp_path):
+    save_file({"w": torch.arange(4.0)}, tmp_path / "model.safetensors")
+    checkpoint = shardwright.open(tmp_path)
+    assert "nope" not in checkpoint  # of no family: why is told where it is asked for
+    with pytest.raises(shardwright.UnknownNameError, match="Megatron's names are not known here"):
+        checkpoint.get_tensor("nope")
+    checkpoint.get_tensor("w")
+    assert open_files(tmp_path)
+    del checkpoint
+    assert not open_files(tmp_path)
+
+
+@pytest.mark.parametrize("name", ["model.norm.weight", "decoder.final_layernorm.weight"])
+def test_leaving_the_block_closes_the_files(without_cycles, name):
+    folder = LLAMA / "hf"
+    with shardwright.open(folder) as checkpoint:
+        part = checkpoint.get_slice(name)
+        part[:]
+        assert open_files(folder)
+    assert not open_files(folder)
+    assert len(checkpoint.keys()) == len(checkpoint) == 30 and name in checkpoint
+    assert checkpoint.shape_of(name) == tuple(part.get_shape()) == (64,)
+    buffer = numpy.zeros(2, numpy.uint8)
+    for use in (
+        lambda: part[:],
+        lambda: checkpoint.get_tensor(name),
+        lambda: checkpoint.read_into(name, [0], [1], buffer),
+        lambda: list(checkpoint.items()),
+        lambda: "nope" in checkpoint,
+        checkpoint.document_keys,
+        checkpoint.check_unchanged,
+    ):
+        with pytest.raises(ValueError, match="the checkpoint is closed"):
+            use()
+
+
+def test_a_box_says_what_is_wrong_with_it():
+    checkpoint, name = shardwright.open(LLAMA / "hf"), "model.norm.weight"
+    buffer = numpy.zeros(2, numpy.uint8)
+
+    def read(*box):
+        for call in (checkpoint.read_box, lambda *given: checkpoint.read_into(*given, buffer)):
+            try:
+                call(name, *box)
+            except (TypeError, shardwright.Error) as caught:
+                yield str(caught)
+
+    for origin in (("a",), (0.5,), None, 3):
+        assert ["origin: found" in text for text in read(origin, (1,))] == [True, True], origin
+        assert ["shape: found" in text for text in read((0,), origin)] == [True, True], origin
+    for box in (((2**63,), (1,)), ((0,), (2**63,)), ((64,), (1,)), ((-1,), (1,)), ((0, 0), (1, 1)), ((3,), (-1,))):
+        for text in read(*box):
+            assert "SW0309" in text and "does not lie inside (64,)" in text
+        assert len(list(read(*box))) == 2, box
+    assert checkpoint.read_box(name, numpy.array([64]), torch.Size([0])).shape == (0,)
+    with pytest.raises(TypeError, match="read_into: found NoneType, expected memory"):
+        checkpoint.read_into(name, [0], [1], None)
+
+
+def test_what_is_no_name_is_told(tmp_path):
+    checkpoint, half = shardwright.open(LLAMA / "hf"), "\udc80"
+    assert half not in checkpoint and ["model.norm.weight"] not in checkpoint
+    for name in (half, ["model.norm.weight"]):
+        with pytest.raises(shardwright.UnknownNameError, match="no such name") as caught:
+            checkpoint.get_tensor(name)
+        str(caught.value).encode()
+    with pytest.raises(shardwright.UnknownNameError, match="no such name") as caught:
+        checkpoint.get_object(half)
+    str(caught.value).encode()
+    with pytest.raises(TypeError, match="get_object: found list, expected a name"):
+        checkpoint.get_object(["x"])
+    with pytest.raises(TypeError, match="get_document: found int, expected a name"):
+        checkpoint.get_document(1)
+    for name in ("nothing", half):
+        with pytest.raises(shardwright.MissingError, match="SW0101"):
+            checkpoint.get_document(name)
 
 
 def test_locality_counts_who_reads_what():
