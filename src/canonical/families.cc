@@ -197,4 +197,10 @@ Status check_family_choice(const FamilyChoice& choice, const Checkpoint& source)
   return {};
 }
 
+bool is_about_family(Code code) {
+  return code == Code::kNoFamily || code == Code::kAmbiguousFamily ||
+         code == Code::kConfigMissing || code == Code::kUnmatchedSource ||
+         code == Code::kUnmatchedTarget;
+}
+
 }  // namespace shardwright

@@ -9,6 +9,7 @@
 #include "model/mappings.h"
 #include "shardwright/checkpoint.h"
 #include "shardwright/convert.h"
+#include "shardwright/error.h"
 
 namespace shardwright {
 
@@ -50,5 +51,9 @@ namespace shardwright {
 [[nodiscard]] Result<const Mapping*> chosen_family(const FamilyChoice& choice,
                                                    std::span<const Mapping> mappings,
                                                    const HfConfig& config);
+
+/// Whether an error says that nothing tells of what family a model is, or that it is not as its
+/// family is: what can be done without one may go on.
+[[nodiscard]] bool is_about_family(Code code);
 
 }  // namespace shardwright

@@ -6,6 +6,7 @@
 
 #include "base/fail.h"
 #include "canonical/canonical_model.h"
+#include "canonical/families.h"
 #include "canonical/mlite_naming.h"
 #include "exec/finish_reading.h"
 #include "io/source_files.h"
@@ -50,13 +51,6 @@ HashOrder order_of(const View& view) {
   });
   for (const std::size_t tensor : order.tensors) order.bytes.push_back(sizes[tensor]);
   return order;
-}
-
-// A model whose family is not known is hashed as it is stored, rather than not at all.
-bool is_about_family(Code code) {
-  return code == Code::kNoFamily || code == Code::kAmbiguousFamily ||
-         code == Code::kConfigMissing || code == Code::kUnmatchedSource ||
-         code == Code::kUnmatchedTarget;
 }
 
 }  // namespace
@@ -112,6 +106,7 @@ Result<HashReport> hash_checkpoint(const std::string& path, const ProofOptions& 
   ViewUse use;
   use.states = options.keeps_stored_states ? StateUse::kAsStored : StateUse::kByTensor;
   Result<View> view = make_view(std::move(checkpoint), naming, options, use);
+  // A model whose family is not known is hashed as it is stored, rather than not at all.
   if (!view && may_be_unknown && naming == Naming::kCanonical && options.choice.family.empty() &&
       is_about_family(view.error().code)) {
     const std::string why = view.error().message;

@@ -8,6 +8,7 @@
 #include "base/fail.h"
 #include "base/text.h"
 #include "canonical/canonical_model.h"
+#include "canonical/families.h"
 #include "compare/replicas.h"
 #include "dcp/named_replicas.h"
 #include "dcp/torch_items.h"
@@ -24,6 +25,9 @@ namespace shardwright {
 namespace {
 
 constexpr std::int64_t kValuesShown = 8;
+// Sums of parts: the same ones wherever they come from and however many threads measure them, so
+// that the last digit is too.
+constexpr std::size_t kTileBytes = std::size_t{32} << 10;
 
 // The tensor of that name: a stored one, or one layer of a stack; nothing where there is none.
 std::optional<CanonicalTensor> find_tensor(const Catalog& catalog, const std::string& name) {
@@ -85,13 +89,14 @@ Result<View> view_of_stored(Checkpoint checkpoint, CanonicalTensor tensor) {
 }
 
 // A tensor by the name that Megatron has for it, of a checkpoint that stores it under another one;
-// nothing where the model has none of that name.
-std::optional<View> view_of_model(Checkpoint checkpoint, const std::string& name,
-                                  const ProofOptions& options) {
+// nothing where the model has none of that name, or its family is not known.
+Result<std::optional<View>> view_of_model(Checkpoint checkpoint, const std::string& name,
+                                          const ProofOptions& options) {
   ViewUse use{.compares_replicas = false};
   if (is_optimizer_name(name)) use.states = StateUse::kByTensor;
   auto view = make_view(std::move(checkpoint), Naming::kCanonical, options, use);
-  if (!view) return std::nullopt;
+  if (!view && is_about_family(view.error().code)) return std::nullopt;
+  if (!view) return std::unexpected(std::move(view).error());
   Plan& plan = view->plan;
   const auto found = std::ranges::find(
       plan.target.tensors, name, [](const StoredTensor& t) -> const auto& { return t.desc.name; });
@@ -99,7 +104,7 @@ std::optional<View> view_of_model(Checkpoint checkpoint, const std::string& name
   const auto index = found - plan.target.tensors.begin();
   plan.tensors = {std::move(plan.tensors[static_cast<std::size_t>(index)])};
   plan.target.tensors = {std::move(*found)};
-  return *std::move(view);
+  return std::optional<View>(*std::move(view));
 }
 
 // Whether a view reads something of a box.
@@ -146,14 +151,12 @@ void fill_statistics(DType dtype, const Moments& all, TensorReport& report) {
 Status read_values(const View& view, const ProofOptions& options, TensorReport& report) {
   const DType dtype = report.desc.dtype;
   const auto element = static_cast<std::size_t>(bytes_of(dtype));
-  // Sums of parts: the same ones wherever they come from, so that the last digit is too.
   Workload workload(options, bytes_of(view), false);
-  const std::size_t tile_bytes = workload.buffer_bytes(2) / 8;
-  const TileGrid grid = tiles_of(view, 0, tile_bytes);
+  const TileGrid grid = tiles_of(view, 0, kTileBytes);
   const Lowering lowering(view.plan);
   std::vector<Moments> parts(static_cast<std::size_t>(grid.count()));
   const auto make_worker = [&]() -> Workload::Worker {
-    const auto buffer = std::make_shared<TileBuffer>(view, lowering, tile_bytes);
+    const auto buffer = std::make_shared<TileBuffer>(view, lowering, kTileBytes);
     const auto values = std::make_shared<std::vector<double>>();
     return [&, buffer, values](std::size_t job) -> Status {
       const auto bytes = SW_TRY(buffer->read(0, grid.tile(static_cast<std::int64_t>(job))));
@@ -195,7 +198,7 @@ Result<TensorReport> show_tensor(const std::string& path, const std::string& nam
   if (tensor) {
     view = SW_TRY(view_of_stored(std::move(checkpoint), *tensor));
   } else if (has_canonical_form(checkpoint)) {
-    view = view_of_model(std::move(checkpoint), name, rest);
+    view = SW_TRY(view_of_model(std::move(checkpoint), name, rest));
   }
   if (!view) return refuse_name(name, names);
   SW_TRY(ReplicasOnRead(view->plan, *view->checkpoint.files).compare(0));
