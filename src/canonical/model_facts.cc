@@ -5,7 +5,6 @@
 
 #include <algorithm>
 
-#include "base/checked.h"
 #include "base/fail.h"
 #include "canonical/contradictions.h"
 #include "canonical/stored_gates.h"
@@ -14,7 +13,6 @@
 #include "layout/layer_name.h"
 #include "remote/open_path.h"
 #include "state/provider_arguments.h"
-#include "state/recorded_run.h"
 #include "state/run_config.h"
 
 namespace shardwright {
@@ -148,13 +146,6 @@ Result<std::string> config_text_of(const FamilyChoice& choice, const Checkpoint&
   return read_named_config(*folder);
 }
 
-std::optional<std::int64_t> told_vocabulary(const Arguments& arguments) {
-  const std::optional<std::int64_t> told = number_of(arguments, {"vocab_size"});
-  const auto tokenizer = arguments.find("tokenizer_type");
-  const bool is_null = tokenizer != arguments.end() && tokenizer->second == kNullTokenizer;
-  return told && is_null ? checked_add(*told, std::int64_t{1}) : told;
-}
-
 std::optional<std::int64_t> true_vocabulary(const Arguments& arguments) {
   const auto padded = arguments.find("padded_vocab_size");
   const auto exact = arguments.find("vocab_size");
@@ -162,7 +153,7 @@ std::optional<std::int64_t> true_vocabulary(const Arguments& arguments) {
   if (padded == arguments.end() || exact == arguments.end()) return std::nullopt;
   const auto* rows = std::get_if<std::int64_t>(&padded->second);
   const auto* tokens = std::get_if<std::int64_t>(&exact->second);
-  // The null tokenizer counts one token more than it is told.
+  // The null tokenizer may count one token more than it is told.
   const bool is_null = tokenizer == arguments.end() || tokenizer->second == kNullTokenizer;
   if (rows == nullptr || tokens == nullptr || *tokens <= 0 || *tokens > *rows || is_null) {
     return std::nullopt;

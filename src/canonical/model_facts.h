@@ -42,10 +42,6 @@ struct ModelFacts {
 /// Those of run_config.yaml alone, whatever arguments there are. Error: kYamlCorrupt.
 [[nodiscard]] Result<Arguments> run_config_arguments(const Checkpoint& source);
 
-/// The tokens that a run's arguments tell (`vocab_size`), with the one that the null tokenizer
-/// adds.
-[[nodiscard]] std::optional<std::int64_t> told_vocabulary(const Arguments& arguments);
-
 /// Rows of the vocabulary that mean something, where a run's arguments tell them from padding.
 [[nodiscard]] std::optional<std::int64_t> true_vocabulary(const Arguments& arguments);
 

@@ -196,6 +196,32 @@ TEST(Vocabulary, IsPaddedAnewForTheTargetsRanks) {
   EXPECT_EQ(height(1, 1), 500) << "no word is lost";
 }
 
+// What it was told, or one more: where rows don't say which, the version does.
+TEST(Vocabulary, OfANullTokenizerIsWhatItsRowsSay) {
+  const auto height = [](std::int64_t told, std::int64_t divisor, bool is_later) {
+    const TemporaryFolder place;
+    std::filesystem::copy(golden_path("mcore/dense_te/v0.16.1/tp2pp2-torch_dist-full"),
+                          place.path() / "run", std::filesystem::copy_options::recursive);
+    const std::string state = "run/iter_0000010/common.pt";
+    CommonStateEdits edits;
+    edits.arguments.emplace_back("vocab_size", told);
+    edits.arguments.emplace_back("make_vocab_size_divisible_by", divisor);
+    if (is_later) edits.arguments.emplace_back("null_tokenizer_pad_id", std::int64_t{-1});
+    std::vector<std::string> notes;
+    place.put(state, CommonState::read(place.get(state)).value().encode(edits, notes).value());
+    ConvertRequest request = request_of(place / "run", place / "out", "torch_dist");
+    request.make_vocab_size_divisible_by = 1;
+    const auto done = convert_now(request);
+    EXPECT_TRUE(done) << done.error().text();
+    const TensorMap tensors = read_all_tensors(place / "out").value();
+    return tensors.at("embedding.word_embeddings.weight").shape[0];
+  };
+  EXPECT_EQ(height(512, 64, false), 512);
+  EXPECT_EQ(height(510, 1, true), 511);
+  EXPECT_EQ(height(499, 64, false), 500);
+  EXPECT_EQ(height(499, 64, true), 499);
+}
+
 // Of a --vocab-size that the tokenizer overruled nothing tells which rows are padding.
 TEST(Vocabulary, KeepsRowsThatItsArgumentsDoNotExplain) {
   const TemporaryFolder place;

@@ -28,6 +28,7 @@
 #include "layout/model_head.h"
 #include "layout/object_set.h"
 #include "layout/placement.h"
+#include "layout/recorded_words.h"
 #include "layout/shard_contents.h"
 #include "layout/shard_rule.h"
 #include "layout/state_name.h"
@@ -96,17 +97,11 @@ VocabularyRows rows_of_family(const ConvertRequest& request, const Checkpoint& s
 
 // Whether the run would have padded its words to the rows that there are. A --vocab-size that the
 // tokenizer overruled is another number than that of its words.
-bool explains_rows(const Arguments& arguments, const VocabularyRows& vocabulary,
+bool explains_rows(const RecordedRun& run, const VocabularyRows& vocabulary,
                    const TensorDesc& table) {
-  const auto divisor = number_of(arguments, {"make_vocab_size_divisible_by"});
-  const auto tp = number_of(arguments, {"tensor_model_parallel_size"});
   const std::int64_t words = vocabulary.of(table.name).value_or(0);
   const std::int64_t rows = table.shape[0];
-  if (words >= rows) return true;
-  // A step of the padding is no longer than what there is.
-  const bool may_be = divisor && tp && words > 0 && *divisor > 0 && *tp > 0 && *divisor <= rows &&
-                      *tp <= rows / *divisor;
-  return may_be && padded_vocabulary(words, *divisor, *tp) == rows;
+  return words >= rows || pads_to(run, words, rows);
 }
 
 // What the arguments call the vocabulary, and what the family has beyond it. Only padding may go:
@@ -116,10 +111,17 @@ VocabularyRows meant_rows(const ConvertRequest& request, const Checkpoint& sourc
   const std::vector<TensorDesc> descs = descs_of(std::span<const DraftTensor>(parts.tensors));
   VocabularyRows rows;
   if (request.make_vocab_size_divisible_by) rows = rows_of_family(request, source, descs);
-  rows.usual = told_vocabulary(source.arguments);
   const OutputHeads heads(descs);
+  const RecordedRun run = recorded_run(source.arguments);
+  // The lowest: others may have rows beyond the words.
+  std::optional<std::int64_t> lowest;
+  for (const TensorDesc& desc : descs) {
+    if (!heads.has_vocabulary_rows(desc)) continue;
+    lowest = std::min(lowest.value_or(desc.shape[0]), desc.shape[0]);
+  }
+  if (lowest) rows.usual = words_of(run, *lowest);
   const auto is_explained = [&](const TensorDesc& desc) {
-    return !heads.has_vocabulary_rows(desc) || explains_rows(source.arguments, rows, desc);
+    return !heads.has_vocabulary_rows(desc) || explains_rows(run, rows, desc);
   };
   if (rows.usual && !std::ranges::all_of(descs, is_explained)) rows.usual.reset();
   return rows;

@@ -435,6 +435,26 @@ TEST(ClassifyLegacy, CountsTheVocabularyByAHeadOfTokens) {
   EXPECT_THAT(finding_of(1, 118), HasSubstr("128 on disk vs 120 required"));
 }
 
+// 65 words of a null tokenizer that was told 64 need a second step of 64 rows.
+TEST(ClassifyLegacy, CountsTheWordsOfANullTokenizerByTheRows) {
+  const auto findings_of = [](std::int64_t told, NullTokenizer tokenizer) {
+    const LegacyEvidence evidence = sampled(of(kDense), [&](RankSample& sample) {
+      sample.run.vocabulary = told;
+      sample.run.vocabulary_divisor = 32;
+      sample.run.null_tokenizer = tokenizer;
+    });
+    std::vector<std::string> found;
+    for (const Finding& finding : classify_legacy(evidence).diagnosis.findings) {
+      if (finding.code == "L17") found.push_back(finding.message.english);
+    }
+    return found;
+  };
+  // On disk are 128 rows, for two tensor ranks.
+  EXPECT_THAT(findings_of(64, NullTokenizer::kCountsWhatItIsTold), IsEmpty());
+  EXPECT_THAT(findings_of(64, NullTokenizer::kNone), Not(IsEmpty()));
+  EXPECT_THAT(findings_of(128, NullTokenizer::kCountsOneMore), IsEmpty());
+}
+
 // The router says how many expert ranks there were, so that the last one can be missed.
 TEST(ClassifyLegacy, MissesTheLastExpertRankWithoutArguments) {
   SimulatedRun run{2, 1, 1, 4, 2, true};

@@ -7,6 +7,7 @@
 #include "layout/finding_rules.h"
 #include "layout/legacy_findings.h"
 #include "layout/misplaced_ranks.h"
+#include "layout/recorded_words.h"
 #include "layout/shard_rule.h"
 #include "layout/texts.h"
 
@@ -128,15 +129,17 @@ void add_vocabulary(const LegacyEvidence& evidence, const LegacyReading& reading
     return;
   }
   const auto disk = vocabulary_on_disk(reading, *run.vocabulary);
-  const std::int64_t required = padded_vocabulary(*run.vocabulary, *run.vocabulary_divisor, tp);
-  if (!disk || disk->rows == required) return;
+  if (!disk) return;
+  const std::int64_t words = words_of(run, disk->rows).value_or(*run.vocabulary);
+  const std::int64_t required = padded_vocabulary(words, *run.vocabulary_divisor, tp);
+  if (disk->rows == required) return;
   // It is the embedding's padding that was read.
   const PaddingPolicy policy = disk->is_of_head ? PaddingPolicy::kUnread : evidence.padding;
   add_finding(diagnosis, "L17",
               {{"disk", disk->rows},
                {"required", required},
                {"tp", tp},
-               {"vocab", *run.vocabulary},
+               {"vocab", words},
                {"policy", policy_phrase(policy)}});
 }
 

@@ -24,12 +24,20 @@ struct RankFolder {
   std::vector<ListedFile> files;
 };
 
+/// How Megatron's tokenizer without words of its own counts the vocabulary.
+enum class NullTokenizer : std::uint8_t {
+  kNone,               ///< the run has another one
+  kCountsOneMore,      ///< than `vocab_size`: up to Megatron-Core 0.16
+  kCountsWhatItIsTold  ///< later: the end of a document is among them
+};
+
 /// What a run's arguments say that matters here.
 struct RecordedRun {
   bool is_present = false;
   AxisSizes sizes;  ///< as recorded; absent where there is no such argument or it is None
   std::optional<std::int64_t> experts;
-  std::optional<std::int64_t> vocabulary;          ///< before padding
+  std::optional<std::int64_t> vocabulary;  ///< vocab_size; its words: see words_of()
+  NullTokenizer null_tokenizer = NullTokenizer::kNone;
   std::optional<std::int64_t> vocabulary_divisor;  ///< make_vocab_size_divisible_by
   std::optional<std::int64_t> encoder_tensor;
   // Of the process that wrote the file.

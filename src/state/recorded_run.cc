@@ -27,6 +27,20 @@ std::optional<std::int64_t> number_of(const Arguments& arguments,
   return std::nullopt;
 }
 
+namespace {
+
+// The versions that count the end of a document among the words let it be named.
+NullTokenizer null_tokenizer(const Arguments& arguments) {
+  const auto type = arguments.find("tokenizer_type");
+  if (type == arguments.end() || type->second != ArgValue{std::string("NullTokenizer")}) {
+    return NullTokenizer::kNone;
+  }
+  const bool is_later = arguments.contains("null_tokenizer_pad_id");
+  return is_later ? NullTokenizer::kCountsWhatItIsTold : NullTokenizer::kCountsOneMore;
+}
+
+}  // namespace
+
 RecordedRun recorded_run(const Arguments& arguments) {
   RecordedRun run;
   run.is_present = !arguments.empty();
@@ -41,6 +55,7 @@ RecordedRun recorded_run(const Arguments& arguments) {
   sizes.data = number_of(arguments, {"data_parallel_size"});
   run.experts = number_of(arguments, {"num_experts", "num_moe_experts"});
   run.vocabulary = number_of(arguments, {"vocab_size"});
+  run.null_tokenizer = null_tokenizer(arguments);
   run.vocabulary_divisor = number_of(arguments, {"make_vocab_size_divisible_by"});
   run.rank = number_of(arguments, {"rank"});
   run.world = number_of(arguments, {"world_size"});
