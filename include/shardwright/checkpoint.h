@@ -112,11 +112,11 @@ struct Checkpoint {
 };
 
 /// Where readers tell what is wrong with a file. By default the first defect ends the reading; a
-/// collection remembers all of them, and the reader goes on without what is broken. Not
-/// thread-safe.
+/// collection remembers all of them, and the reader goes on without what is broken. Setting aside
+/// is stopping at the first, but for tensors of types that have no name here. Not thread-safe.
 class Defects {
  public:
-  enum class Policy : std::uint8_t { kStopAtFirst, kCollect };
+  enum class Policy : std::uint8_t { kStopAtFirst, kCollect, kSetAside };
   explicit Defects(Policy policy = Policy::kStopAtFirst) : policy_(policy) {}
 
   /// Success is returned; an error is returned (kStopAtFirst) or recorded (kCollect). What is not
@@ -129,6 +129,11 @@ class Defects {
   [[nodiscard]] bool collects() const { return policy_ == Policy::kCollect; }
   [[nodiscard]] const std::vector<Error>& found() const { return found_; }
 
+  [[nodiscard]] bool sets_aside() const { return policy_ == Policy::kSetAside; }
+  /// Notes a tensor that the checkpoint goes without, and why.
+  void set_aside(std::string_view tensor, Error why) { aside_.emplace(tensor, std::move(why)); }
+  [[nodiscard]] const std::map<std::string, Error, std::less<>>& aside() const { return aside_; }
+
   /// Notes that the bytes of a chunk are not to be had: it was reported.
   void lose(const std::string& tensor, std::size_t chunk) { lost_.emplace(tensor, chunk); }
   [[nodiscard]] bool is_lost(const std::string& tensor, std::size_t chunk) const {
@@ -140,6 +145,7 @@ class Defects {
   std::vector<Error> found_;
   std::set<std::pair<Code, std::string>> known_;  // of found_: there may be very many
   std::set<std::pair<std::string, std::size_t>> lost_;
+  std::map<std::string, Error, std::less<>> aside_;
 };
 
 /// Reads metadata and headers only. Never runs anything that a pickle asks for.

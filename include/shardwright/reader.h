@@ -3,6 +3,8 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <span>
@@ -69,6 +71,9 @@ class TensorReader {
   [[nodiscard]] std::optional<std::size_t> find(std::string_view name) const;
   /// Name, element type and whole shape of a tensor that find() found.
   [[nodiscard]] const TensorDesc& desc(std::size_t tensor) const;
+  /// With kStored: the tensors that are not read here, of types that only torch knows (its
+  /// quantised ones), and why each is not. tensors() has none of them.
+  [[nodiscard]] const std::map<std::string, Error, std::less<>>& unreadable() const;
   /// Whether the stored names are those of a Megatron model.
   [[nodiscard]] bool has_megatron_names() const;
 

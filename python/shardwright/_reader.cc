@@ -120,6 +120,14 @@ class Reader {
     if (!found) return nb::none();
     return nb::make_tuple(*found, row_of(reader_->desc(*found)));
   }
+  /// By name: code and message of tensors that are stored and not read.
+  [[nodiscard]] nb::dict unreadable() const {
+    nb::dict found;
+    for (const auto& [name, error] : opened().unreadable()) {
+      found[name.c_str()] = nb::make_tuple(code_name(error.code), error.message);
+    }
+    return found;
+  }
   [[nodiscard]] std::vector<std::string> objects() const {
     const std::span<const std::string> names = opened().objects();
     return {names.begin(), names.end()};
@@ -233,6 +241,7 @@ void bind_reader(nb::module_& module) {
       .def("tensors", &Reader::tensors)
       .def("order", &Reader::order)
       .def("find", &Reader::find, nb::arg("name"))
+      .def("unreadable", &Reader::unreadable)
       .def("objects", &Reader::objects)
       .def("read", &Reader::read, nb::arg("index"), nb::arg("origin"), nb::arg("shape"),
            nb::arg("buffer").noconvert())

@@ -25,6 +25,7 @@ class Checkpoint:
         self._as = as_ or ""
         self._names = names
         self._reader = _core.Reader(self._path, self._as, names, **reader_options(**options))
+        self._unreadable = self._reader.unreadable()
         self._objects = {name: at for at, name in enumerate(self._reader.objects())}
         stacks = names == MEGATRON or (names == STORED and self._reader.has_layer_stacks)
         self._named = Tensors(self._reader, stacks=stacks)
@@ -55,7 +56,7 @@ class Checkpoint:
         return len(self._named)
 
     def __contains__(self, name):
-        return self._find(name) is not None
+        return self._is_unreadable(name) or self._find(name) is not None
 
     def __iter__(self):
         return iter(self.keys())
@@ -187,7 +188,12 @@ class Checkpoint:
             self._open()  # a closed one no longer knows of all that it has
         return found
 
+    def _is_unreadable(self, name):
+        return isinstance(name, str) and name in self._unreadable
+
     def _tensor(self, name):
+        if self._is_unreadable(name):
+            raise make(*self._unreadable[name])
         found = self._find(name)
         if found is not None:
             return found

@@ -124,6 +124,17 @@ Status Collector::keep_chunks_inside(const Tensor& tensor, ChunkList& chunks) {
   return {};
 }
 
+// It hinders nobody who does not ask for that tensor.
+Status Collector::set_aside(const Tensor& tensor, Error why) {
+  const bool may_be = why.code == Code::kDtypeUnsupported && defects_ && defects_->sets_aside();
+  if (!may_be) return std::unexpected(std::move(why));
+  why.message.insert(0, ".metadata:");
+  SW_TRY(take(sizeof(Error) + why.message.size(), "its tensors"));
+  target(tensor.name) = {.number = 0, .is_set_aside = true};
+  defects_->set_aside(text(tensor.name), std::move(why));
+  return {};
+}
+
 Status Collector::add_tensor(const Tensor& tensor, ChunkList&& chunks) {
   SW_TRY(check_name(tensor.name));
   SW_TRY(take(sizeof(StoredTensor) + text(tensor.name).size(), "its tensors"));
@@ -132,7 +143,9 @@ Status Collector::add_tensor(const Tensor& tensor, ChunkList&& chunks) {
     return fail(Code::kDuplicateName, " tensor {}: found the name twice, expected it once",
                 shown(tensor.name));
   }
-  const DType dtype = SW_TRY(dtype_of(tensor));
+  const Result<DType> known = dtype_of(tensor);
+  if (!known) return set_aside(tensor, known.error());
+  const DType dtype = *known;
   const auto bytes = byte_count(tensor.size, dtype);
   if (!bytes) {
     Error error = bytes.error();
@@ -187,6 +200,7 @@ Status Collector::add_storage(const Entry& entry) {
     pending_.push_back(std::move(waiting));
     return {};
   }
+  if (named.is_set_aside) return {};
   const auto end = checked_add(entry.offset, entry.length);
   if (entry.offset < 0 || entry.length < 0 || !end) {
     return fail(Code::kOutOfBounds,

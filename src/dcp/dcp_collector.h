@@ -79,6 +79,7 @@ class Collector {
   struct Target {
     std::uint32_t number = kUnknown;
     bool is_tensor = false;
+    bool is_set_aside = false;  // then it has no number in the catalog, whatever `number` is
   };
   struct Pending {
     Entry entry;
@@ -88,6 +89,7 @@ class Collector {
   Target& target(std::uint32_t name);
   Status check_name(std::uint32_t name) const;
   Result<DType> dtype_of(const Tensor& tensor);
+  Status set_aside(const Tensor& tensor, Error why);
   Result<std::uint32_t> file_of(std::uint32_t path, std::uint32_t name);
   Status place_chunk(StoredTensor& tensor, std::uint32_t number, const Entry& entry,
                      std::uint32_t file);

@@ -268,6 +268,30 @@ TEST(DcpMetadata, RefusesNamesThatAreNoText) {
   expect_refusal(bytes, Code::kMetadataCorrupt, "found a name that is no UTF-8");
 }
 
+TEST(DcpMetadata, SetsAsideTypesThatItDoesNotKnowWhereThatIsWanted) {
+  Maker maker;
+  maker.add_usual("usual");
+  maker.add_tensor(
+      "bad", maker.tensor(maker.properties("qint8"), maker.size({4}), {maker.chunk({0}, {4})}));
+  maker.add_place(maker.index("bad", maker.size({0})), maker.info("f", 0, 1));
+  Defects defects(Defects::Policy::kSetAside);
+  DcpMetadataOptions options;
+  options.defects = &defects;
+  const auto found = read(maker.encode(), options);
+  ASSERT_TRUE(found) << found.error().message;
+  ASSERT_EQ(found->catalog.tensors.size(), 1U);
+  EXPECT_EQ(found->catalog.tensors.front().desc.name, "usual");
+  ASSERT_EQ(defects.aside().size(), 1U);
+  EXPECT_EQ(defects.aside().begin()->first, "bad");
+  EXPECT_EQ(defects.aside().begin()->second.code, Code::kDtypeUnsupported);
+  // Nothing else is.
+  maker.add_tensor(
+      "lost", maker.tensor(maker.properties("float32"), maker.size({4}), {maker.chunk({0}, {4})}));
+  const auto damaged = read(maker.encode(), options);
+  ASSERT_FALSE(damaged);
+  EXPECT_EQ(damaged.error().code, Code::kMetadataCorrupt);
+}
+
 TEST(DcpMetadata, ControlCharactersInNamesDoNotReachTheTerminal) {
   Maker maker;
   maker.add_tensor("a\x1b[31mb", maker.tensor(maker.properties("qint8"), maker.size({4}), {}));

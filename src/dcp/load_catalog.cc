@@ -49,7 +49,11 @@ std::set<std::int64_t> ranks_that_stored(const StoredTensor& tensor) {
 Result<LoadCatalog> LoadCatalog::read(std::string contents, std::string name) {
   LoadCatalog load;
   const auto file = make_memory_file(std::move(name), std::move(contents));
-  DcpMetadata metadata = SW_TRY(read_dcp_metadata(*file));
+  // Who asks for a tensor that is set aside is told before, or that there is none.
+  Defects aside(Defects::Policy::kSetAside);
+  DcpMetadataOptions options;
+  options.defects = &aside;
+  DcpMetadata metadata = SW_TRY(read_dcp_metadata(*file, options));
   load.catalog_ = std::move(metadata.catalog);
   std::vector<TransformedItem> of_tensors;
   for (TransformedItem& item : metadata.transformed) {

@@ -17,7 +17,9 @@ namespace {
 
 class StoredSource : public TensorSource {
  public:
-  explicit StoredSource(Checkpoint checkpoint) : checkpoint_(std::move(checkpoint)) {
+  StoredSource(Checkpoint checkpoint, std::map<std::string, Error, std::less<>> unreadable)
+      : checkpoint_(std::move(checkpoint)) {
+    unreadable_ = std::move(unreadable);
     const std::size_t listed = checkpoint_.catalog.tensors.size();
     add_copies(checkpoint_.catalog);
     located_.resize(checkpoint_.catalog.tensors.size());
@@ -110,8 +112,9 @@ class StoredSource : public TensorSource {
 
 }  // namespace
 
-std::unique_ptr<TensorSource> source_by_stored_names(Checkpoint checkpoint) {
-  return std::make_unique<StoredSource>(std::move(checkpoint));
+std::unique_ptr<TensorSource> source_by_stored_names(
+    Checkpoint checkpoint, std::map<std::string, Error, std::less<>> unreadable) {
+  return std::make_unique<StoredSource>(std::move(checkpoint), std::move(unreadable));
 }
 
 }  // namespace shardwright

@@ -49,12 +49,19 @@ std::string folder_of_config(std::string path) {
   return path;
 }
 
+Result<std::unique_ptr<TensorSource>> stored_source(std::string_view path,
+                                                    const FormatChoice& choice) {
+  Defects defects(Defects::Policy::kSetAside);
+  Checkpoint checkpoint = SW_TRY(open_checkpoint(path, defects, choice));
+  return source_by_stored_names(std::move(checkpoint), defects.aside());
+}
+
 Result<std::unique_ptr<TensorSource>> open_source(std::string_view path, ReadOptions options) {
   SW_TRY(check_options(options));
   options.family.hf_config_dir = folder_of_config(std::move(options.family.hf_config_dir));
   switch (options.naming) {
     case Naming::kStored:
-      return source_by_stored_names(SW_TRY(open_checkpoint(path, options.format)));
+      return stored_source(path, options.format);
     case Naming::kCanonical:
       return source_by_megatron_names(path, options);
     case Naming::kHf:
@@ -89,6 +96,9 @@ std::span<const TensorDesc> TensorReader::tensors() const { return source_->tens
 std::vector<std::size_t> TensorReader::order() const { return source_->order(); }
 std::optional<std::size_t> TensorReader::find(std::string_view name) const {
   return source_->find(name);
+}
+const std::map<std::string, Error, std::less<>>& TensorReader::unreadable() const {
+  return source_->unreadable();
 }
 const TensorDesc& TensorReader::desc(std::size_t tensor) const { return source_->desc(tensor); }
 bool TensorReader::has_megatron_names() const {

@@ -37,6 +37,10 @@ class TensorSource {
   [[nodiscard]] const TensorDesc& desc(std::size_t tensor) const { return descs_[tensor]; }
   [[nodiscard]] std::span<const std::string> objects() const { return objects_; }
   [[nodiscard]] std::optional<std::size_t> find(std::string_view name) const;
+  /// See TensorReader::unreadable().
+  [[nodiscard]] const std::map<std::string, Error, std::less<>>& unreadable() const {
+    return unreadable_;
+  }
   [[nodiscard]] Result<std::string> read_object(std::size_t index) const;
   std::vector<std::string> take_notes();
 
@@ -52,6 +56,7 @@ class TensorSource {
 
   std::mutex mutex_;  // of what is found out while reading
   std::vector<std::string> notes_;
+  std::map<std::string, Error, std::less<>> unreadable_;
 
  private:
   std::vector<TensorDesc> descs_;

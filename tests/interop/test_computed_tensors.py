@@ -8,6 +8,7 @@ import torch.distributed.checkpoint as dcp
 from torch.distributed.checkpoint.api import CheckpointException
 
 from computed_tensors import Elsewhere, Float8Tensor, InheritedFloat8, OnlyHere, Tagged, Wide
+import shardwright as package
 from shardwright.torch import StorageReader, StorageWriter
 from shardwright.torch._items import ItemFile, Staging
 
@@ -64,6 +65,27 @@ def test_what_nobody_could_load_is_refused(tmp_path, tensor, says):
         saved(tmp_path / "step", {"model": {"w": tensor}, "norm": torch.ones(8)})
     assert f"tensor model.w: {says}" in str(caught.value)
     assert list(tmp_path.iterdir()) == [], "something was left"
+
+
+@pytest.mark.parametrize("writer", (StorageWriter, dcp.FileSystemWriter))
+def test_types_that_only_torch_knows_hinder_nobody_else(shardwright, tmp_path, writer):
+    quantised = torch.quantize_per_tensor(torch.arange(4.0), 0.5, 0, torch.qint8)
+    state, path = {"q": quantised, "w": torch.arange(3.0), "step": 7}, tmp_path / "step"
+    dcp.save(state, storage_writer=writer(path), no_dist=True)
+    loaded = {"w": torch.zeros(3), "step": 0}
+    dcp.load(loaded, storage_reader=StorageReader(path), no_dist=True)
+    assert torch.equal(loaded["w"], state["w"]) and loaded["step"] == 7
+    checkpoint = package.open(path, "pt")
+    assert "q" in checkpoint and checkpoint.keys() == ["w"]
+    for use in (
+        lambda: checkpoint["q"],
+        lambda: checkpoint.shape_of("q"),
+        lambda: dcp.load({"q": quantised.clone()}, storage_reader=StorageReader(path), no_dist=True),
+    ):
+        with pytest.raises((package.Error, CheckpointException), match="SW0409.* tensor q: found dtype torch.qint8"):
+            use()
+    # A conversion would leave it behind.
+    assert "SW0409" in shardwright("convert", path, tmp_path / "out", "--to", "safetensors", expect=2).stderr
 
 
 def test_what_torch_loads_is_kept(tmp_path):
