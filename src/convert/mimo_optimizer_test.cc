@@ -231,6 +231,29 @@ TEST_F(MimoTraining, ComesBackFromAnOrdinaryRun) {
   EXPECT_EQ(difference(read_all_tensors(out_ / "plain").value(), plain), "");
 }
 
+// As LLaVA's, whose projector is no part of the encoder.
+TEST_F(MimoTraining, OfATowerAndItsProjectorHasOneOptimizerForBoth) {
+  ASSERT_TRUE(convert_now(ordinary_request("ordinary", OptimizerPolicy::kKeep)));
+  const std::vector<ComponentRoute> routes = {
+      {"language", kLanguage, kLanguage},
+      {"images", "vision_model.", "modality_submodules.images.encoders.clip_encoder."},
+      {"images", "vision_projection.", "modality_submodules.images.input_projections.0."}};
+  TargetParts parts;
+  parts.common_state = out_.get("ordinary/iter_0000003/common.pt");
+  parts.tensors.emplace_back().desc = {"optimizer.state.exp_avg.vision_model.x", DType::kF32, {4}};
+  std::vector<std::string> notes;
+  ASSERT_TRUE(share_optimizer(routes, parts, notes));
+  std::vector<std::string> names;
+  for (const auto& [name, bytes] : parts.new_objects) names.push_back(name);
+  const std::string images = "mimo.images.optimizer.mimo.images.";
+  const std::string language = "mimo.language.optimizer.mimo.language.";
+  EXPECT_THAT(names, ElementsAre(language + "param_groups/shard_0_1",
+                                 language + "param_state_sharding_type/shard_0_1",
+                                 images + "param_groups/shard_0_1",
+                                 images + "param_state_sharding_type/shard_0_1"));
+  EXPECT_THAT(notes, Contains(HasSubstr("language, images get an optimizer each")));
+}
+
 TEST_F(MimoTraining, IsNoOrdinaryRunWhereComponentsDisagree) {
   ASSERT_NO_FATAL_FAILURE(
       write_training(out_ / "weights", "uneven", {{.wd_mult = 1.0, .step = 4}}));

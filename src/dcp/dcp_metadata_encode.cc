@@ -4,6 +4,8 @@
 #include <limits>
 #include <numeric>
 #include <set>
+#include <string_view>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -335,6 +337,20 @@ Status check_place(const Catalog& catalog, std::string_view name, std::uint32_t 
       name, file, range.offset, range.length, catalog.files.size());
 }
 
+// Tensors and objects are values of one dict: the later of two of a name would be all that is read.
+Status check_names(const Catalog& catalog) {
+  std::unordered_set<std::string_view> names;
+  names.reserve(catalog.tensors.size() + catalog.objects.size());
+  const auto add = [&](std::string_view name) -> Status {
+    if (names.insert(name).second) return {};
+    return fail(Code::kInternal, ".metadata: found two entries {}, expected one of each name",
+                name);
+  };
+  for (const StoredTensor& tensor : catalog.tensors) SW_TRY(add(tensor.desc.name));
+  for (const StoredObject& object : catalog.objects) SW_TRY(add(object.name));
+  return {};
+}
+
 bool begins_before(const Box& a, const Box& b) {
   return std::ranges::lexicographical_compare(a.origin, b.origin);
 }
@@ -373,6 +389,7 @@ Status find_repeats(const StoredTensor& tensor, std::size_t number, Repeats& rep
 
 Result<std::string> encode_dcp_metadata(const Catalog& catalog,
                                         const DcpMetadataWriteOptions& options) {
+  SW_TRY(check_names(catalog));
   Repeats repeats;
   for (std::size_t number = 0; number < catalog.tensors.size(); ++number) {
     const StoredTensor& tensor = catalog.tensors[number];

@@ -98,6 +98,29 @@ TEST(DcpMetadataEncode, RefusesChunksWithoutAFile) {
   EXPECT_FALSE(encode_dcp_metadata(catalog));
 }
 
+TEST(DcpMetadataEncode, RefusesNamesThatAreThereTwice) {
+  Catalog catalog;
+  catalog.files = {"f"};
+  catalog.tensors.push_back({{"w", DType::kF32, {4}}, ChunkList(1), Encoding::kTorchItem});
+  catalog.objects.push_back({"step", 0, {10, 5}});
+  EXPECT_TRUE(encode_dcp_metadata(catalog));
+  const auto expect_refused = [](const Catalog& twice, const std::string& name) {
+    const auto bytes = encode_dcp_metadata(twice);
+    ASSERT_FALSE(bytes) << name;
+    EXPECT_EQ(bytes.error().code, Code::kInternal);
+    EXPECT_THAT(bytes.error().message, ::testing::HasSubstr("two entries " + name));
+  };
+  Catalog twice = catalog;
+  twice.tensors.push_back(twice.tensors[0]);
+  expect_refused(twice, "w");
+  twice = catalog;
+  twice.objects.push_back(twice.objects[0]);
+  expect_refused(twice, "step");
+  twice = catalog;
+  twice.objects[0].name = "w";
+  expect_refused(twice, "w");
+}
+
 TEST(DcpMetadataEncode, RepeatedChunksHaveOneEntry) {
   Catalog catalog;
   catalog.files = {"f", "g"};

@@ -130,6 +130,8 @@ std::span<const Sentence> chinese_of_dcp_metadata() {
       {".metadata tensor {}: found file {} at {}+{}, expected one of the {} files and a range "
        "below 2^63",
        ".metadata 张量 {}: 发现文件 {}，位于 {}+{}，应为 {} 个文件之一，范围低于 2^63"},
+      {".metadata: found two entries {}, expected one of each name",
+       ".metadata: 有两个条目叫 {}，每个名称应只有一个"},
       {".metadata tensor {}: found two chunks that begin at {}, expected one item there",
        ".metadata 张量 {}: 两个 chunk 都始于 {}，那里应只有一个"},
       {"pickle@{}: found memo slot {}, expected one near {}",

@@ -30,6 +30,15 @@ Status check_kind(std::string_view name, std::string_view prefix) {
               name, expected);
 }
 
+// The components in the order of their routes; a tower and its projector are two of one.
+std::vector<std::string> components_of(std::span<const ComponentRoute> routes) {
+  std::vector<std::string> names;
+  for (const ComponentRoute& route : routes) {
+    if (std::ranges::find(names, route.name) == names.end()) names.push_back(route.name);
+  }
+  return names;
+}
+
 // The names of the components that have states.
 Result<std::set<std::string>> owners_of_states(const Catalog& source) {
   std::set<std::string> owners;
@@ -112,8 +121,7 @@ Status share_optimizer(std::span<const ComponentRoute> routes, TargetParts& part
     has_states = true;
   }
   if (!has_states) return {};
-  std::vector<std::string> components;
-  for (const ComponentRoute& route : routes) components.push_back(route.name);
+  const std::vector<std::string> components = components_of(routes);
   ComponentGroups groups = SW_TRY(share_component_groups(parts.common_state, components));
   parts.common_state = std::move(groups.common_state);
   for (auto& [name, bytes] : groups.entries) {
