@@ -17,6 +17,9 @@ namespace {
 // The last norm of BERT's layers, and of those of T5 that read.
 constexpr std::string_view kEncoderNorm = "encoder.final_layernorm";
 
+// What Megatron has no module for.
+bool is_only_of_hf(std::string_view name) { return name.starts_with("hf_extra."); }
+
 // The module of a parameter. Norms that are fused into a linear, or only named as if they were,
 // tell nothing: the linear's own weight does.
 std::string_view module_of(std::string_view name) {
@@ -55,8 +58,10 @@ void append_shards(std::string_view module, const Dims& counts, std::set<std::st
 
 }  // namespace
 
-bool is_final_norm(std::string_view module) {
-  return module.ends_with("decoder.final_layernorm") || module == kEncoderNorm;
+bool is_norm_around_layers(std::string_view module) {
+  if (is_only_of_hf(module)) return false;
+  return module.ends_with("decoder.final_layernorm") || module == kEncoderNorm ||
+         module.ends_with("vision_model.ln_pre") || module.ends_with("vision_model.ln_post");
 }
 
 bool is_linear_in_place(std::string_view tensor) {
@@ -64,7 +69,7 @@ bool is_linear_in_place(std::string_view tensor) {
 }
 
 bool has_extra_state(std::string_view module, ModuleSpec spec) {
-  if (is_in_foreign_module(module)) return false;
+  if (is_in_foreign_module(module) || is_only_of_hf(module)) return false;
   // Megatron-Bridge leaves out those of adapters.
   if (module.find(".adapter.") != std::string_view::npos) return false;
   const std::string_view leaf = module.substr(module.rfind('.') + 1);
@@ -76,8 +81,8 @@ bool has_extra_state(std::string_view module, ModuleSpec spec) {
   if (module.ends_with("adaln.linear") || module.ends_with("adaln_context.linear")) return true;
   if (module == "lm_head.output_layer") return true;  // T5's
   if (module.ends_with("multi_modal_projector.proj")) return true;
-  // The block's last norm is Transformer Engine's wherever that is installed.
-  if (spec == ModuleSpec::kLocal) return is_final_norm(module);
+  if (is_norm_around_layers(module)) return true;
+  if (spec == ModuleSpec::kLocal) return false;
   if (leaf.ends_with("layernorm") || module.ends_with(".indexer.k_norm")) return true;
   constexpr std::array<std::string_view, 8> kOthers = {
       "enorm",    "hnorm",    "final_norm", "in_proj",

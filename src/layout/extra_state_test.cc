@@ -92,6 +92,32 @@ TEST(ExtraState, OfModelsThatRead) {
             (std::vector<std::string>{"lm_head.output_layer._extra_state/shard_0_1"}));
 }
 
+// CLIPViTModel takes Transformer Engine's for these norms wherever it can be imported.
+TEST(ExtraState, OfTheNormsAroundATowersLayersInEachSpec) {
+  const std::vector<TensorDesc> tensors{
+      {"vision_model.ln_pre.weight", DType::kBF16, {4}},
+      {"vision_model.ln_pre.bias", DType::kBF16, {4}},
+      {"llava_model.vision_model.ln_post.weight", DType::kBF16, {4}},
+      {"vision_model.decoder.layers.0.input_layernorm.weight", DType::kBF16, {4}}};
+  const std::vector<std::string> around{"vision_model.ln_pre._extra_state/shard_0_1",
+                                        "llava_model.vision_model.ln_post._extra_state/shard_0_1"};
+  EXPECT_EQ(extra_state_names(tensors, ModuleSpec::kLocal), around);
+  std::vector<std::string> fused = around;
+  fused.emplace_back("vision_model.decoder.layers.0.input_layernorm._extra_state/shard_0_1");
+  EXPECT_EQ(extra_state_names(tensors, ModuleSpec::kTransformerEngine), fused);
+}
+
+TEST(ExtraState, NotOfWhatOnlyHuggingFaceStores) {
+  const std::vector<TensorDesc> tensors{
+      {"hf_extra.vision_tower.post_layernorm.weight", DType::kBF16, {4}},
+      {"hf_extra.vision_tower.ln_post.weight", DType::kBF16, {4}},
+      {"hf_extra.vision_tower.head.linear_fc1.weight", DType::kBF16, {4, 4}}};
+  for (const ModuleSpec spec : {ModuleSpec::kLocal, ModuleSpec::kTransformerEngine}) {
+    EXPECT_TRUE(extra_state_names(tensors, spec).empty());
+    EXPECT_FALSE(is_norm_around_layers("hf_extra.vision_tower.ln_post"));
+  }
+}
+
 // Megatron-Core up to 0.16 asks for that of a predicting layer's attention.
 TEST(ExtraState, OfPredictingLayersAttention) {
   const std::string layer = "mtp.layers.0.transformer_layer.self_attention.";

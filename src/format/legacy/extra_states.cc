@@ -57,7 +57,7 @@ void ExtraStates::append(const std::string& name, std::size_t i, LegacyStateDict
   if (is_local_) {
     if (leaf.starts_with("linear_") || leaf == "eh_proj") {
       dict.push_back({module + "._extra_state", Kind::kNone, DType::kU8, {}});
-    } else if (final_norm_has_state_ && is_final_norm(module)) {
+    } else if (final_norm_has_state_ && is_norm_around_layers(module)) {
       dict.push_back({module + "._extra_state", Kind::kTensor, DType::kU8, {0}});
     }
     return;
