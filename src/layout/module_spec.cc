@@ -30,6 +30,19 @@ constexpr std::array kSparse = {kLatent[0]};
 constexpr std::array kPlain = {
     SpecSpelling{".pre_mlp_layernorm.", ".mlp.linear_fc1.layer_norm_"},
 };
+// The layers of towers are dense, and nothing is mapped.
+constexpr std::array kVision = {
+    SpecSpelling{".self_attention.linear_qkv.layer_norm_", ".input_layernorm."},
+    SpecSpelling{".mlp.linear_fc1.layer_norm_", ".pre_mlp_layernorm."},
+};
+
+void name_vision_norm(ModuleSpec spec, std::string& name) {
+  const bool is_local = spec == ModuleSpec::kLocal;
+  for (const SpecSpelling& spelling : kVision) {
+    replace_first(name, is_local ? spelling.transformer_engine : spelling.local,
+                  is_local ? spelling.local : spelling.transformer_engine);
+  }
+}
 
 bool has_part(std::span<const TensorDesc> tensors, std::string_view part) {
   return std::any_of(tensors.begin(), tensors.end(), [part](const TensorDesc& tensor) {
@@ -64,8 +77,13 @@ std::vector<TensorDesc> names_in_spec(std::span<const TensorDesc> tensors, Modul
   const bool is_latent = spellings.data() != kPlain.data();
   const Layers with_experts = layers_with(".mlp.router.", tensors);
   const ScaledLayers scaled(tensors);
+  const VisionLayers vision(tensors);
   for (TensorDesc& tensor : named) {
     if (scaled.have(tensor.name)) continue;
+    if (vision.have(tensor.name)) {
+      name_vision_norm(spec, tensor.name);
+      continue;
+    }
     for (const SpecSpelling& spelling : spellings) {
       if (spec == ModuleSpec::kLocal) {
         replace_first(tensor.name, spelling.transformer_engine, spelling.local);

@@ -70,6 +70,28 @@ TEST(ModuleSpec, DenseLayersStayFused) {
   EXPECT_EQ(named(dense, ModuleSpec::kTransformerEngine), dense);
 }
 
+// Megatron-Core's own towers, also inside a wrapper; another's layers (Qwen's, which learn other
+// positions) have no local spec.
+TEST(ModuleSpec, LocalModulesOfATowerShowTheirNorms) {
+  const std::string layer = "vision_model.decoder.layers.0.";
+  const std::vector<std::string> te = {
+      "vision_model.position_embeddings.weight",
+      layer + "self_attention.linear_qkv.layer_norm_weight",
+      "optimizer.state.exp_avg." + layer + "mlp.linear_fc1.layer_norm_bias",
+      "decoder.layers.0.self_attention.linear_qkv.layer_norm_weight",
+      "llava_model.vision_model.position_embeddings",
+      "llava_model.vision_model.decoder.layers.0.mlp.linear_fc1.layer_norm_weight"};
+  const std::vector<std::string> local = named(te, ModuleSpec::kLocal);
+  EXPECT_THAT(local, ElementsAre(te[0], layer + "input_layernorm.weight",
+                                 "optimizer.state.exp_avg." + layer + "pre_mlp_layernorm.bias",
+                                 te[3], te[4],
+                                 "llava_model.vision_model.decoder.layers.0."
+                                 "pre_mlp_layernorm.weight"));
+  EXPECT_EQ(named(local, ModuleSpec::kTransformerEngine), te);
+  const std::vector<std::string> qwen = {"vision_model.pos_embed.weight", te[1]};
+  EXPECT_EQ(named(qwen, ModuleSpec::kLocal), qwen);
+}
+
 TEST(ModuleSpec, LayersThatScaleHaveNormsOfTheirOwn) {
   const std::vector<std::string> tower = {"decoder.layers.pre_mlp_layernorm.weight",
                                           "vision_model.decoder.layers.ls1",

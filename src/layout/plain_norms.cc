@@ -5,6 +5,7 @@
 #include <iterator>
 
 #include "layout/layer_name.h"
+#include "layout/state_name.h"
 
 namespace shardwright {
 namespace {
@@ -65,11 +66,23 @@ bool ScaledLayers::have(std::string_view name) const {
   return is_there && (name.size() == layer.size() || name[layer.size()] == '.');
 }
 
-PlainNorms::PlainNorms(std::span<const TensorDesc> tensors) : scaled_(tensors) {
+VisionLayers::VisionLayers(std::span<const TensorDesc> tensors) {
+  for (const std::string_view positions : {"position_embeddings", "position_embeddings.weight"}) {
+    for (const std::string_view tower : layers_before(positions, tensors)) towers_.emplace(tower);
+  }
+}
+
+bool VisionLayers::have(std::string_view name) const {
+  if (const auto state = split_state_name(name)) name = state->tensor;
+  const std::size_t at = name.find("decoder.layers.");
+  return at != std::string_view::npos && at > 0 && towers_.contains(name.substr(0, at));
+}
+
+PlainNorms::PlainNorms(std::span<const TensorDesc> tensors) : scaled_(tensors), vision_(tensors) {
   const LayerNames normed = layers_before(".input_layernorm.weight", tensors);
   const LayerNames attending = attending_layers(tensors);
   const auto is_own = [&](std::string_view layer) {
-    return is_in_foreign_module(layer) || scaled_.have(layer);
+    return is_in_foreign_module(layer) || scaled_.have(layer) || vision_.have(layer);
   };
   for (const std::string_view layer : normed) {
     if (attending.contains(layer) && !is_own(layer)) before_attention_.emplace(layer);
@@ -97,7 +110,7 @@ bool PlainNorms::has(std::string_view name) const {
     return before_attention_.contains(name.substr(0, at));
   }
   const bool is_before_mlp = name.find(kMlpNorm) != std::string_view::npos;
-  return is_before_mlp && !is_in_foreign_module(name) && !scaled_.have(name);
+  return is_before_mlp && !is_in_foreign_module(name) && !scaled_.have(name) && !vision_.have(name);
 }
 
 }  // namespace shardwright

@@ -87,6 +87,24 @@ TEST(PlainNorms, StandAmongLayersWhoseNormsHaveOneName) {
             "decoder.layers.0.input_layernorm.weight");
 }
 
+// torch_dist has these under the same names, whatever the language model's are called there.
+TEST(PlainNorms, AreNotThoseOfMegatronsTowers) {
+  const std::vector<const char*> names = {"input_layernorm.weight",
+                                          "self_attention.linear_qkv.weight",
+                                          "pre_mlp_layernorm.weight", "mlp.linear_fc1.weight"};
+  std::vector<TensorDesc> tensors = tensors_of("vision_model." + kLayer, names);
+  tensors.push_back(tensor("vision_model.position_embeddings.weight"));
+  EXPECT_FALSE(PlainNorms(tensors).has_any());
+  for (TensorDesc& each : tensors_of("language_model." + kLayer, names)) {
+    tensors.push_back(std::move(each));
+  }
+  const PlainNorms norms(tensors);
+  for (const char* norm : {"input_layernorm.weight", "pre_mlp_layernorm.weight"}) {
+    EXPECT_TRUE(norms.has("language_model." + kLayer + norm));
+    EXPECT_FALSE(norms.has("vision_model." + kLayer + norm));
+  }
+}
+
 // What adapts a linear wraps it.
 TEST(PlainNorms, StandBesideAWrappedLinear) {
   const std::vector<TensorDesc> tensors =

@@ -44,19 +44,25 @@ def transformer_config(hf, **settings):
     )
 
 
-def vit_layers():
-    """Megatron-Core's layers of local modules, which see all patches. Its spec of Transformer
-    Engine has the norms inside the linears, and so have checkpoints."""
-    from megatron.core.models.vision.vit_layer_specs import get_vit_layer_with_local_spec
+def vit_layers(spec="local"):
+    """Megatron-Core's layers of a tower, which see all patches."""
+    from megatron.core.models.vision import vit_layer_specs
     from megatron.core.transformer.enums import AttnMaskType
 
-    layers = get_vit_layer_with_local_spec()
+    if spec == "te":
+        return vit_layer_specs.get_vit_layer_with_transformer_engine_spec()
+    layers = vit_layer_specs.get_vit_layer_with_local_spec()
     layers.submodules.self_attention.params["attn_mask_type"] = AttnMaskType.no_mask
-    layers.submodules.sharded_state_dict_keys_map = {
-        "input_layernorm.": "self_attention.linear_qkv.layer_norm_",
-        "pre_mlp_layernorm.": "mlp.linear_fc1.layer_norm_",
-    }
     return layers
+
+
+def gpt_layers(spec):
+    """Megatron-Core's layers of the language model."""
+    from megatron.core.models.gpt import gpt_layer_specs
+
+    if spec == "te":
+        return gpt_layer_specs.get_gpt_layer_with_transformer_engine_spec()
+    return gpt_layer_specs.get_gpt_layer_local_spec(normalization="RMSNorm")
 
 
 def megatron_tower(kind, vision, activation):
@@ -88,7 +94,7 @@ def megatron_tower(kind, vision, activation):
 @pytest.mark.parametrize("name, kind", [("llava", "clip"), ("llava_onevision", "siglip")])
 def test_towers_compute_the_same(shardwright, megatron, tmp_path, name, kind):
     hf = saved(tmp_path / "hf", name)
-    shardwright("convert", tmp_path / "hf", tmp_path / "out", "--to", "torch_dist", "--tp", 2)
+    shardwright("convert", tmp_path / "hf", tmp_path / "out", "--to", "torch_dist", "--tp", 2, "--spec", "local")
     tensors = checkpoints.load_dcp(tmp_path / "out")
     prefix = "vision_model."
     tensors = {k.removeprefix(prefix): v for k, v in tensors.items() if k.startswith(prefix)}
@@ -121,52 +127,52 @@ def test_towers_compute_the_same(shardwright, megatron, tmp_path, name, kind):
         tensor.copy_(original)
 
 
-def llava_configs(hf):
+def llava_configs(hf, kind):
     """Megatron's configurations of language model, tower and projection of a LLaVA."""
     text, vision = hf.config.text_config, hf.config.vision_config
-    language = transformer_config(text, normalization="RMSNorm", add_bias_linear=False)
+    is_qwen = text.model_type == "qwen2"
+    language = transformer_config(text, normalization="RMSNorm", add_bias_linear=False, add_qkv_bias=is_qwen)
     language.gated_linear_unit, language.num_query_groups = True, text.num_key_value_heads
-    language.kv_channels, language.layernorm_epsilon = text.head_dim, text.rms_norm_eps
+    language.kv_channels = getattr(text, "head_dim", None) or text.hidden_size // text.num_attention_heads
+    language.layernorm_epsilon = text.rms_norm_eps
     tower = transformer_config(vision, normalization="LayerNorm", add_qkv_bias=True)
-    tower.vision_model_type = "clip"
+    tower.vision_model_type = kind
     projection = transformer_config(text, normalization="LayerNorm")
     projection.ffn_hidden_size = text.hidden_size
     return language, tower, projection
 
 
-def linears():
+def linears(spec):
+    from megatron.core.extensions import transformer_engine
     from megatron.core.tensor_parallel.layers import ColumnParallelLinear, RowParallelLinear
     from megatron.core.transformer.mlp import MLPSubmodules
 
+    if spec == "te":
+        return MLPSubmodules(
+            linear_fc1=transformer_engine.TEColumnParallelLinear,
+            linear_fc2=transformer_engine.TERowParallelLinear,
+        )
     return MLPSubmodules(linear_fc1=ColumnParallelLinear, linear_fc2=RowParallelLinear)
 
 
-def llava_model(hf, monkeypatch):
-    """Megatron-Core's own LLaVAModel with the sizes of a LLaVA of transformers."""
-    from megatron.core.models.gpt import gpt_layer_specs
+def llava_model(hf, kind, spec):
+    """Megatron-Core's own LLaVAModel with the sizes of a LLaVA of transformers. The norms around
+    the tower's layers are Transformer Engine's in each spec."""
     from megatron.core.models.multimodal.llava_model import LLaVAModel
-    from megatron.core.models.vision import clip_vit_model
-    from megatron.core.transformer.torch_norm import WrappedTorchNorm
 
     text, vision = hf.config.text_config, hf.config.vision_config
-    language, tower, projection = llava_configs(hf)
-    # Without Transformer Engine its default is a class that takes other arguments.
-    build = clip_vit_model.CLIPViTModel.__init__
-    defaults = [
-        WrappedTorchNorm if value is clip_vit_model.NORM_IMPL else value
-        for value in build.__defaults__
-    ]
-    monkeypatch.setattr(build, "__defaults__", tuple(defaults))
+    language, tower, projection = llava_configs(hf, kind)
     return LLaVAModel(
         language,
-        gpt_layer_specs.get_gpt_layer_local_spec(normalization="RMSNorm"),
+        gpt_layers(spec),
         text.vocab_size,
         text.max_position_embeddings,
         tower,
-        vit_layers(),
-        False,
+        vit_layers(spec),
+        kind == "clip",  # drop_vision_class_token
         projection,
-        linears(),
+        linears(spec),
+        share_embeddings_and_output_weights=hf.config.tie_word_embeddings,
         language_position_embedding_type="rope",
         img_h=vision.image_size,
         img_w=vision.image_size,
@@ -174,26 +180,22 @@ def llava_model(hf, monkeypatch):
     )
 
 
-def mimo_model(hf):
+def mimo_model(hf, spec):
     """Megatron-Core's MimoModel of the same parts, under the names that its checkpoints have."""
-    from megatron.core.models.gpt import gpt_layer_specs
     from megatron.core.models.gpt.gpt_model import GPTModel
     from megatron.core.models.mimo import MimoModel, MimoModelConfig
     from megatron.core.models.mimo.submodules.vision import VisionModalitySubmodules
     from megatron.core.models.vision.clip_vit_model import CLIPViTModel
     from megatron.core.models.vision.multimodal_projector import MultimodalProjector
     from megatron.core.transformer.spec_utils import ModuleSpec
-    from megatron.core.transformer.torch_norm import WrappedTorchNorm
 
     text, vision = hf.config.text_config, hf.config.vision_config
-    language, tower, projection = llava_configs(hf)
+    language, tower, projection = llava_configs(hf, "clip")
     encoder = ModuleSpec(
         module=CLIPViTModel,
         params=dict(
             transformer_config=tower,
-            transformer_layer_spec=vit_layers(),
-            ln_pre_impl=WrappedTorchNorm,
-            ln_post_impl=WrappedTorchNorm,
+            transformer_layer_spec=vit_layers(spec),
             patch_dim=vision.patch_size,
             img_h=vision.image_size,
             img_w=vision.image_size,
@@ -204,19 +206,17 @@ def mimo_model(hf):
         module=MultimodalProjector,
         params=dict(
             config=projection,
-            submodules=linears(),
+            submodules=linears(spec),
             projector_type="mlp",
             input_size=vision.hidden_size,
         ),
     )
-    spec = MimoModelConfig(
+    parts = MimoModelConfig(
         language_model_spec=ModuleSpec(
             module=GPTModel,
             params=dict(
                 config=language,
-                transformer_layer_spec=gpt_layer_specs.get_gpt_layer_local_spec(
-                    normalization="RMSNorm"
-                ),
+                transformer_layer_spec=gpt_layers(spec),
                 vocab_size=text.vocab_size,
                 max_sequence_length=text.max_position_embeddings,
                 position_embedding_type="rope",
@@ -233,7 +233,7 @@ def mimo_model(hf):
         },
         special_token_ids={"images": 7},
     )
-    model = MimoModel(spec)
+    model = MimoModel(parts)
     # Megatron-Core 0.16 takes what lies in a ModuleDict for a module that is not its own, and saves
     # it whole on each rank. Checkpoints have what the components say themselves.
     model.sharded_state_dict = lambda prefix="", *rest, **named: {
@@ -254,23 +254,30 @@ def components(model):
 
 
 def load_all(megatron, model, folder):
-    """Strictly: no tensor of the checkpoint is left over, none of the model's is missing."""
+    """No tensor of the checkpoint is left over, none of the model's is missing, and none of the
+    states that its modules ask for."""
     tensors = checkpoints.load_dcp(folder)
     tensors = {k: v for k, v in tensors.items() if not k.startswith("hf_extra.")}
     megatron.load(model, checkpoints.iteration_folder(folder), "assume_ok_unexpected")
     assert megatron.assert_holds(model, tensors) == tensors.keys()
 
 
-def test_mimo_model_of_megatron(shardwright, megatron, tmp_path):
+SPECS = pytest.mark.parametrize("spec", ["te", "local"])
+
+
+@SPECS
+def test_mimo_model_of_megatron(shardwright, megatron, tmp_path, spec):
     """Language model, encoder and projection, all in one process."""
     hf = saved(tmp_path / "hf", "llava")
-    parts = ["--component", "language=tp=2", "--component", "images=tp=1"]
+    parts = ["--component", "language=tp=2", "--component", "images=tp=1", "--spec", spec]
     shardwright("convert", tmp_path / "hf", tmp_path / "out", "--to", "mimo", *parts)
-    load_all(megatron, mimo_model(hf).eval(), tmp_path / "out")
+    load_all(megatron, mimo_model(hf, spec).eval(), tmp_path / "out")
 
 
-def test_llava_model_of_megatron(shardwright, megatron, tmp_path, monkeypatch):
+@SPECS
+@pytest.mark.parametrize("name, kind", [("llava", "clip"), ("llava_onevision", "siglip")])
+def test_llava_model_of_megatron(shardwright, megatron, tmp_path, name, kind, spec):
     """Nothing is missing or too much, the projection and the language model included."""
-    hf = saved(tmp_path / "hf", "llava")
-    shardwright("convert", tmp_path / "hf", tmp_path / "out", "--to", "torch_dist", "--tp", 2)
-    load_all(megatron, llava_model(hf, monkeypatch).eval(), tmp_path / "out")
+    hf = saved(tmp_path / "hf", name)
+    shardwright("convert", tmp_path / "hf", tmp_path / "out", "--to", "torch_dist", "--tp", 2, "--spec", spec)
+    load_all(megatron, llava_model(hf, kind, spec).eval(), tmp_path / "out")
