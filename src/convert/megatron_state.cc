@@ -396,6 +396,9 @@ Status add_state_from_megatron(const ConvertRequest& request, const Checkpoint& 
   if (spec == ModuleSpec::kKeep &&
       uses_transformer_engine(source.arguments, source.versioned_names, selected)) {
     spec = ModuleSpec::kTransformerEngine;
+  } else if (spec == ModuleSpec::kKeep && source.location.traits.is_of_ranks &&
+             uses_local_modules(source.arguments)) {
+    spec = ModuleSpec::kLocal;  // files of ranks have the states of modules in their state dicts
   }
   if (spec != ModuleSpec::kKeep) {
     std::string empty = SW_TRY(empty_extra_state());

@@ -34,6 +34,11 @@ bool is_of_training_run(const Arguments& arguments) {
   return arguments.contains("micro_batch_size");
 }
 
+bool uses_local_modules(const Arguments& arguments) {
+  const auto found = arguments.find("transformer_impl");
+  return found != arguments.end() && found->second == ArgValue{std::string("local")};
+}
+
 bool uses_transformer_engine(const Arguments& arguments, const VersionedNames& names,
                              const Catalog& catalog) {
   const auto found = arguments.find("transformer_impl");

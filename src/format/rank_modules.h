@@ -20,6 +20,9 @@ namespace shardwright {
 /// config.
 [[nodiscard]] bool is_of_training_run(const Arguments& arguments);
 
+/// Whether arguments say that the modules are Megatron-Core's own.
+[[nodiscard]] bool uses_local_modules(const Arguments& arguments);
+
 /// Whether a Megatron checkpoint's modules are Transformer Engine's: as the arguments say; where
 /// they say nothing, only Transformer Engine fuses norms into linears and gives the final norm a
 /// state.

@@ -284,7 +284,7 @@ def save_legacy(model, root, hf, iteration=10, optimizer=None, more_arguments=No
 
 def load_legacy(model, folder):
     """A rank's own file into its part of the model, nothing missing and nothing left over."""
-    with torch.serialization.safe_globals([argparse.Namespace]):
-        state = torch.load(rank_file(folder), weights_only=True)
+    torch.serialization.add_safe_globals([argparse.Namespace])  # as Megatron does, for all loads
+    state = torch.load(rank_file(folder), weights_only=True)
     model.load_state_dict(state.pop("model"), strict=True)
     return state

@@ -31,6 +31,19 @@ def test_a_model_takes_it_strictly(shardwright, megatron, tmp_path, family, spec
     assert state["args"].padded_vocab_size == model.vocab_size
 
 
+@pytest.mark.parametrize("spec", ["te", "local"])
+@pytest.mark.parametrize("family", ["llama3", "qwen3_moe"])
+def test_a_model_takes_what_becomes_torch_dist(shardwright, megatron, tmp_path, family, spec):
+    """Without a word of the spec, which the run's arguments tell."""
+    source, out = GOLDEN_HF / family / "hf", tmp_path / "out"
+    shardwright("convert", source, tmp_path / "ranks", "--to", "legacy", "--tp", 2, "--spec", spec)
+    shardwright("convert", tmp_path / "ranks", out, "--to", "torch_dist")
+    model = megatron.build(megatron.read_config(source), spec)
+    megatron.load(model, checkpoints.iteration_folder(out), "assume_ok_unexpected")
+    truth = checkpoints.truth(family)
+    assert megatron.assert_holds(model, truth) == truth.keys()
+
+
 @pytest.mark.parametrize(
     "family, layout, sizes",
     [

@@ -277,7 +277,11 @@ def test_mimo_model_of_megatron(shardwright, megatron, tmp_path, spec):
 @SPECS
 @pytest.mark.parametrize("name, kind", [("llava", "clip"), ("llava_onevision", "siglip")])
 def test_llava_model_of_megatron(shardwright, megatron, tmp_path, name, kind, spec):
-    """Nothing is missing or too much, the projection and the language model included."""
+    """Nothing is missing or too much, the projection and the language model included; also of what
+    comes from files of ranks, whose names are the modules'."""
     hf = saved(tmp_path / "hf", name)
     shardwright("convert", tmp_path / "hf", tmp_path / "out", "--to", "torch_dist", "--tp", 2, "--spec", spec)
     load_all(megatron, llava_model(hf, kind, spec).eval(), tmp_path / "out")
+    shardwright("convert", tmp_path / "out", tmp_path / "ranks", "--to", "legacy", "--tp", 2)
+    shardwright("convert", tmp_path / "ranks", tmp_path / "again", "--to", "torch_dist")
+    load_all(megatron, llava_model(hf, kind, spec).eval(), tmp_path / "again")
