@@ -164,7 +164,8 @@ void add_dtype_arguments(const TargetParts& parts, ArgumentEdits& edits) {
   edits.emplace_back("fp16", *dtype == DType::kF16);
 }
 
-// Wherever the source speaks of its encoders' tensor size, and where the target has one.
+// Wherever the source speaks of its encoders' tensor size, and where the target has one. Towers lie
+// on the first of the target's stages, whatever the source's had to themselves.
 void add_encoder_arguments(const ParallelConfig& parallel, const Arguments& source,
                            ArgumentEdits& edits) {
   const std::span<const std::string_view> names = encoder_size_names();
@@ -173,6 +174,9 @@ void add_encoder_arguments(const ParallelConfig& parallel, const Arguments& sour
   for (const std::string_view name : names) {
     const bool is_told = number_of(source, {name}).value_or(0) > 0;
     if (is_told || (is_apart && name == names.front())) edits.emplace_back(name, size);
+  }
+  if (number_of(source, {kEncoderStages}).value_or(0) > 0) {
+    edits.emplace_back(kEncoderStages, std::int64_t{0});
   }
 }
 

@@ -42,6 +42,11 @@ std::span<const Sentence> chinese_of_layout() {
       {"found {} numbers in the names of mp_rank folders, expected at most three: tensor, "
        "pipeline and expert rank",
        "mp_rank 文件夹的名字中有 {} 个数，最多应为三个：张量、流水线和专家 rank"},
+      {"found a folder of tensor rank {} and pipeline rank {}, expected {} tensor ranks in that "
+       "stage "
+       "of an encoder as the saved arguments say; is this a mix of two checkpoints?",
+       "存在 tensor rank {}、pipeline rank {} 的目录，但按保存的参数，编码器的这一阶段应有 {} 个 "
+       "tensor rank；是否混入了两个 checkpoint？"},
       {"found folders of {} {} ranks, expected {} as the saved arguments say; is this a mix of "
        "two checkpoints?",
        "发现 {} 个 {} rank 的文件夹，保存的参数说应为 {}；这是两个检查点混在一起吗？"},

@@ -21,12 +21,17 @@ struct Meaning {
   int expert = -1;
 };
 
-Result<Meaning> meaning_of_two(const LegacyAxesEvidence& evidence) {
+std::vector<PlacedSample> placed_samples(const LegacyAxesEvidence& evidence) {
   std::vector<PlacedSample> placed;
   for (std::size_t i = 0; i < evidence.samples.size(); ++i) {
     const RankSample& sample = evidence.samples[i];
     placed.push_back({&sample, evidence.folders[i], contents_of(sample)});
   }
+  return placed;
+}
+
+Result<Meaning> meaning_of_two(const LegacyAxesEvidence& evidence) {
+  const std::vector<PlacedSample> placed = placed_samples(evidence);
   const CoordinateDecision decision =
       decide_second_coordinate({evidence.run, placed, evidence.folders, {}, std::nullopt});
   // Copies may be told apart by an expert rank too.
@@ -87,6 +92,23 @@ Result<std::int64_t> size_of(const LegacyAxesEvidence& evidence, int position,
   return *told;
 }
 
+EncoderStages encoders_of(const LegacyAxesEvidence& evidence, Meaning meaning) {
+  std::optional<std::size_t> place;
+  if (meaning.pipeline >= 0) place = static_cast<std::size_t>(meaning.pipeline);
+  return encoder_stages(evidence.run, placed_samples(evidence), place);
+}
+
+Status check_encoders(const LegacyAxes& axes) {
+  const auto extra = std::ranges::find_if(
+      axes.ranks, [&](const LegacyRank& rank) { return axes.encoders.lack(rank); });
+  if (extra == axes.ranks.end()) return {};
+  return fail(Code::kLegacyLayout,
+              "found a folder of tensor rank {} and pipeline rank {}, expected {} tensor ranks in "
+              "that stage of an encoder as the saved arguments say; is this a mix of two "
+              "checkpoints?",
+              extra->tensor, extra->pipeline, axes.encoders.tensor);
+}
+
 bool has_experts(const LegacyAxesEvidence& evidence) {
   return std::ranges::any_of(
       evidence.samples, [](const RankSample& sample) { return contents_of(sample).has_experts; });
@@ -104,7 +126,7 @@ void settle_expert_tensor(const LegacyAxesEvidence& evidence, LegacyAxes& axes) 
   for (const LegacyRank& rank : axes.ranks) {
     names.insert(rank_folder_name(rank, axes.config, naming));
   }
-  const ExpertTensorFit fit = fit_expert_tensor(names, axes.config, naming);
+  const ExpertTensorFit fit = fit_expert_tensor(names, axes.config, naming, axes.encoders);
   axes.set_expert_tensor(fit.nearest);
   axes.is_expert_tensor_open = fit.fitting.size() > 1;
 }
@@ -134,14 +156,17 @@ Result<LegacyAxes> settle_legacy_axes(const LegacyAxesEvidence& evidence) {
   LegacyAxes axes;
   ParallelConfig& config = axes.config;
   config.tensor = SW_TRY(size_of(evidence, 0, evidence.run.sizes.tensor, "tensor"));
+  axes.encoders = encoders_of(evidence, meaning);
   config.pipeline =
-      SW_TRY(size_of(evidence, meaning.pipeline, evidence.run.sizes.pipeline, "pipeline"));
+      SW_TRY(size_of(evidence, meaning.pipeline,
+                     axes.encoders.with_decoder(evidence.run.sizes.pipeline), "pipeline"));
   config.expert = SW_TRY(size_of(evidence, meaning.expert, evidence.run.sizes.expert, "expert"));
   config.virtual_pipeline = evidence.virtual_stages;
   for (const auto& folder : evidence.folders) {
     axes.ranks.push_back({number_at(folder, 0), number_at(folder, meaning.pipeline),
                           number_at(folder, meaning.expert), 0});
   }
+  SW_TRY(check_encoders(axes));
   settle_expert_tensor(evidence, axes);
   if (config.expert_tensor < 1 || config.tensor % config.expert_tensor != 0) {
     return fail(Code::kNotDivisible,

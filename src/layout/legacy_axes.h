@@ -6,6 +6,7 @@
 #include <span>
 #include <vector>
 
+#include "layout/encoder_stages.h"
 #include "layout/legacy_evidence.h"
 #include "layout/rank_folder.h"
 #include "shardwright/error.h"
@@ -26,6 +27,7 @@ struct LegacyAxesEvidence {
 struct LegacyAxes {
   ParallelConfig config;
   std::vector<LegacyRank> ranks;  ///< of LegacyAxesEvidence::folders
+  EncoderStages encoders = {};    ///< among the stages of config.pipeline
   /// Neither the run's arguments nor the folders tell config.expert_tensor, which is TP's.
   bool is_expert_tensor_open = false;
 

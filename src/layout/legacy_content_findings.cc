@@ -57,9 +57,11 @@ std::vector<std::int64_t> stage_layers(const LegacyReading& reading) {
   std::map<std::int64_t, std::int64_t> layers;
   for (const PlacedSample& placed : reading.samples) {
     if (placed.numbers.size() <= *place) continue;
+    if (placed.numbers[*place] < reading.encoders.count) continue;  // has none of the decoder's
     layers.emplace(placed.numbers[*place], placed.contents.layers);
   }
-  if (static_cast<std::int64_t>(layers.size()) != *reading.sizes.pipeline) return {};
+  const std::int64_t decoder = *reading.sizes.pipeline - reading.encoders.count;
+  if (static_cast<std::int64_t>(layers.size()) != decoder) return {};
   std::vector<std::int64_t> counts;
   for (const auto& [stage, count] : layers) counts.push_back(count);
   return counts;
@@ -180,7 +182,9 @@ void add_towers(const LegacyEvidence& evidence, const LegacyReading& reading,
     return;
   }
   if (evidence.towers->empty()) return;
-  diagnosis.components.push_back({.name = "language", .sizes = reading.sizes});
+  AxisSizes language = reading.sizes;
+  if (language.pipeline) *language.pipeline -= reading.encoders.count;
+  diagnosis.components.push_back({.name = "language", .sizes = language});
   std::set<std::int64_t> sizes;
   for (const SettledTower& tower : *evidence.towers) {
     diagnosis.components.push_back({.name = tower.tower, .sizes = {.tensor = tower.size}});
@@ -209,7 +213,7 @@ void add_replicas(const LegacyEvidence& evidence, Diagnosis& diagnosis) {
 void add_misplaced(const LegacyReading& reading, Diagnosis& diagnosis) {
   const auto config = reading.config();
   if (!config || reading.coordinates.empty()) return;
-  LegacyAxes axes{*config, {}};
+  LegacyAxes axes{*config, {}, reading.encoders};
   const auto number = [&](const PlacedSample& placed, Coordinate coordinate) {
     const auto place = reading.place_of(coordinate);
     return place && *place < placed.numbers.size() ? placed.numbers[*place] : 0;

@@ -35,13 +35,15 @@ struct Shards {
 }  // namespace
 
 Result<LegacyCoverage> legacy_coverage(const std::set<std::string>& names,
-                                       const ParallelConfig& config, RankNaming naming) {
-  const std::vector<LegacyRank> grid = SW_TRY(legacy_grid(config));
+                                       const ParallelConfig& config, RankNaming naming,
+                                       const EncoderStages& encoders) {
+  const std::vector<LegacyRank> grid = SW_TRY(legacy_grid(config, encoders));
   const std::int64_t expert_ranks = config.expert_tensor * config.expert;
   const auto today = written_pairs(config, std::max(config.tensor, expert_ranks));
   const auto before = written_pairs(config, expert_ranks);
   LegacyCoverage coverage;
-  coverage.asked = grid.size();
+  coverage.asked = static_cast<std::size_t>(
+      std::ranges::count(grid, config.pipeline - 1, &LegacyRank::pipeline));
   Shards needed;
   Shards held;
   std::set<std::string> known;
@@ -75,13 +77,13 @@ Result<LegacyCoverage> legacy_coverage(const std::set<std::string>& names,
 }
 
 ExpertTensorFit fit_expert_tensor(const std::set<std::string>& names, ParallelConfig config,
-                                  RankNaming naming) {
+                                  RankNaming naming, const EncoderStages& encoders) {
   ExpertTensorFit fit{{}, config.tensor};
   std::size_t fewest = std::numeric_limits<std::size_t>::max();
   for (std::int64_t size = 1; size <= config.tensor; ++size) {
     config.expert_tensor = size;
     if (config.tensor % size != 0 || !is_believable_grid(config)) continue;
-    const auto coverage = legacy_coverage(names, config, naming);
+    const auto coverage = legacy_coverage(names, config, naming, encoders);
     if (!coverage) continue;
     const bool fits = coverage->is_complete && coverage->unexpected.empty();
     if (fits) fit.fitting.push_back(size);

@@ -45,8 +45,9 @@ struct RecordedRun {
   std::optional<std::int64_t> world;
   std::optional<std::int64_t> context;
   std::optional<bool> pipeline_before_data;  ///< use_tp_pp_dp_mapping
-  bool has_encoder_ranks = false;            ///< numbered in front of the decoder's
-  bool has_own_expert_order = false;         ///< experts are shared out as MindSpeed does it
+  /// Pipeline stages of encoders with ranks of their own, which sizes.pipeline does not count.
+  std::int64_t encoder_stages = 0;
+  bool has_own_expert_order = false;  ///< experts are shared out as MindSpeed does it
 };
 
 struct SampledTensor {

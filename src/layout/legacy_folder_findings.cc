@@ -68,7 +68,7 @@ void add_grid_findings(const LegacyReading& reading, const ParallelConfig& confi
     return;
   }
   const std::set<std::string> names = reading.model_names();
-  const auto coverage = legacy_coverage(names, config, reading.naming);
+  const auto coverage = legacy_coverage(names, config, reading.naming, reading.encoders);
   if (!coverage) return;
   for (const LegacyRank& rank : coverage->missing) {
     diagnosis.missing.push_back(rank_folder_name(rank, config, reading.naming));
@@ -81,7 +81,7 @@ void add_grid_findings(const LegacyReading& reading, const ParallelConfig& confi
                               coverage->unexpected.end());
   diagnosis.complete = coverage->is_complete;
   const std::int64_t product = config.tensor * config.expert;
-  const auto pairs = static_cast<std::int64_t>(coverage->asked) / config.pipeline;
+  const auto pairs = static_cast<std::int64_t>(coverage->asked);
   const bool knows_grid = reading.sizes.expert_tensor.has_value();
   if (knows_grid && pairs < product) {
     add_finding(diagnosis, "L06",
@@ -107,11 +107,15 @@ void add_copy_findings(const LegacyReading& reading, Diagnosis& diagnosis) {
   for (const NumberedFolder& folder : reading.groups.models) {
     held.emplace(stage ? folder.numbers[*stage] : 0, folder.numbers[0]);
   }
-  const auto all = static_cast<std::size_t>(*reading.sizes.tensor * *reading.sizes.pipeline);
+  const std::int64_t fewer =
+      reading.encoders.count *
+      std::max<std::int64_t>(*reading.sizes.tensor - reading.encoders.tensor, 0);
+  const auto all =
+      static_cast<std::size_t>(*reading.sizes.tensor * *reading.sizes.pipeline - fewer);
   diagnosis.complete = held.size() == all;
   for (std::int64_t p = 0; p < *reading.sizes.pipeline; ++p) {
     for (std::int64_t t = 0; t < *reading.sizes.tensor; ++t) {
-      if (held.contains({p, t})) continue;
+      if (held.contains({p, t}) || reading.encoders.lack({t, p, 0, 0})) continue;
       return add_finding(diagnosis, "L09",
                          {{"shard", fmt::format("(tp={},pp={})", t, p)},
                           {"found", held.size()},
@@ -142,7 +146,7 @@ void add_stale_samples(const LegacyReading& reading, Diagnosis& diagnosis) {
 void add_recorded_findings(const LegacyReading& reading, Diagnosis& diagnosis) {
   const AxisSizes& recorded = reading.run.sizes;
   if (!reading.run.is_present || !recorded.tensor || reading.place_of(Coordinate::kData)) return;
-  const std::int64_t pp = recorded.pipeline.value_or(1);
+  const std::int64_t pp = reading.encoders.with_decoder(recorded.pipeline.value_or(1)).value_or(1);
   const std::int64_t ep = recorded.expert.value_or(1);
   const ParallelConfig config{*recorded.tensor, pp, 1, ep, *recorded.tensor};
   const std::string expected = rank_folder_pattern(config, RankNaming::kMegatron);

@@ -8,8 +8,9 @@
 #include "base/fail.h"
 
 namespace shardwright {
+namespace {
 
-Result<std::vector<LegacyRank>> legacy_grid(const ParallelConfig& config) {
+Result<std::vector<LegacyRank>> grid_of_equal_stages(const ParallelConfig& config) {
   const std::int64_t tp = config.tensor;
   const std::int64_t etp = config.expert_tensor;
   if (config.encoder_tensor > 0 && tp % config.encoder_tensor != 0) {
@@ -38,6 +39,15 @@ Result<std::vector<LegacyRank>> legacy_grid(const ParallelConfig& config) {
   for (std::int64_t p = 0; p < config.pipeline; ++p) {
     for (const auto& [t, e] : names) ranks.push_back({t, p, e, t % etp});
   }
+  return ranks;
+}
+
+}  // namespace
+
+Result<std::vector<LegacyRank>> legacy_grid(const ParallelConfig& config,
+                                            const EncoderStages& encoders) {
+  std::vector<LegacyRank> ranks = SW_TRY(grid_of_equal_stages(config));
+  std::erase_if(ranks, [&](const LegacyRank& rank) { return encoders.lack(rank); });
   return ranks;
 }
 

@@ -3,6 +3,7 @@
 
 #include <vector>
 
+#include "layout/encoder_stages.h"
 #include "layout/rank_folder.h"
 #include "shardwright/error.h"
 
@@ -13,8 +14,10 @@ namespace shardwright {
 /// rest this is not the product of the axes but those pairs (r mod TP, r div ETP mod EP) that a
 /// rank r has. Errors: kNotDivisible where experts' tensor ranks are not told apart by the names
 /// (ETP does not divide TP): Megatron's ranks overwrite each other's files there.
+/// `config.pipeline` counts the encoders' stages too.
 /// Source: RankGenerator in megatron/core/parallel_state.py, save_checkpoint.
-[[nodiscard]] Result<std::vector<LegacyRank>> legacy_grid(const ParallelConfig& config);
+[[nodiscard]] Result<std::vector<LegacyRank>> legacy_grid(const ParallelConfig& config,
+                                                          const EncoderStages& encoders = {});
 
 /// Whether a run may have had that many ranks: what a file claims beyond it is not believed.
 [[nodiscard]] bool is_believable_grid(const ParallelConfig& config);

@@ -152,7 +152,10 @@ class Reader {
     read_optimizer_ranks();
     const bool is_open = reading_.coordinates.size() < models().front().numbers.size();
     if (is_open) return;
-    sizes.pipeline = size_of(Coordinate::kPipeline, recorded.pipeline);
+    reading_.encoders =
+        encoder_stages(reading_.run, reading_.samples, reading_.place_of(Coordinate::kPipeline));
+    sizes.pipeline =
+        size_of(Coordinate::kPipeline, reading_.encoders.with_decoder(recorded.pipeline));
     sizes.expert = expert_size();
     if (reading_.coordinates.size() == 3 && sizes.pipeline == 1) {
       reading_.naming = RankNaming::kTpPpEp;
@@ -191,9 +194,9 @@ class Reader {
     if (recorded) return recorded;
     reading_.assumed_expert_tensor = 1;
     const auto config = reading_.config();
-    const ExpertTensorFit fit =
-        config ? fit_expert_tensor(reading_.model_names(), *config, reading_.naming)
-               : ExpertTensorFit{{}, tp};
+    const ExpertTensorFit fit = config ? fit_expert_tensor(reading_.model_names(), *config,
+                                                           reading_.naming, reading_.encoders)
+                                       : ExpertTensorFit{{}, tp};
     const std::vector<std::int64_t>& fitting = fit.fitting;
     reading_.assumed_expert_tensor = fit.nearest;
     // Megatron takes TP where no other size is given.

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "layout/encoder_stages.h"
 #include "layout/folder_groups.h"
 #include "layout/rank_folder.h"
 #include "layout/second_coordinate.h"
@@ -23,7 +24,8 @@ struct LegacyReading {
   RecordedRun run;  ///< of the newest sample
   std::vector<Coordinate> coordinates;
   RankNaming naming = RankNaming::kMegatron;
-  AxisSizes sizes;
+  AxisSizes sizes;         ///< the pipeline's counts the stages of encoders too
+  EncoderStages encoders;  ///< among them
   bool has_experts = false;
   std::optional<std::int64_t> experts;        ///< of the whole model
   std::optional<std::int64_t> local_experts;  ///< of one shard

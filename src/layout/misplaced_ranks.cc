@@ -212,7 +212,7 @@ bool record_ranks(const LegacyAxes& axes, std::span<const PlacedSample> samples)
   for (const PlacedSample& placed : samples) {
     if (has_other_sizes(placed.sample->run, config, with_experts)) return false;
     const RecordedRun& run = placed.sample->run;
-    if (!run.rank || !run.world || run.has_encoder_ranks || run.world != first.world) return false;
+    if (!run.rank || !run.world || run.encoder_stages > 0 || run.world != first.world) return false;
     if (*run.rank < 0 || *run.rank >= *run.world || *run.world > kMostRunRanks) return false;
     if (run.context.value_or(1) < 1 || run.context.value_or(1) > *run.world) return false;
     ranks.insert(*run.rank);

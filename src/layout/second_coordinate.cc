@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <set>
 
+#include "layout/encoder_stages.h"
 #include "layout/texts.h"
 
 namespace shardwright {
@@ -17,11 +18,17 @@ struct Opinion {
 
 std::int64_t size_or_one(const std::optional<std::int64_t>& size) { return size.value_or(1); }
 
-Opinion by_arguments(const RecordedRun& run) {
-  const std::int64_t pp = size_or_one(run.sizes.pipeline);
-  const std::int64_t ep = size_or_one(run.sizes.expert);
+Opinion by_arguments(const CoordinateInput& input) {
+  const RecordedRun& run = input.run;
   if (!run.is_present || (!run.sizes.pipeline && !run.sizes.expert)) return {};
-  const Phrase why = phrase("args.pp_ep", {{"pp", pp}, {"ep", ep}});
+  const EncoderStages encoders = encoder_stages(run, input.samples, 1);
+  const std::int64_t decoder = size_or_one(run.sizes.pipeline);
+  const std::int64_t pp = encoders.with_decoder(decoder).value_or(decoder);
+  const std::int64_t ep = size_or_one(run.sizes.expert);
+  const Phrase why = encoders.count == 0
+                         ? phrase("args.pp_ep", {{"pp", pp}, {"ep", ep}})
+                         : phrase("args.pp_ep_encoders",
+                                  {{"pp", decoder}, {"ep", ep}, {"stages", encoders.count}});
   if (pp > 1 && ep == 1) return {SecondCoordinate::kPipeline, Confidence::kCertain, why};
   if (pp == 1 && ep > 1) return {SecondCoordinate::kExpert, Confidence::kCertain, why};
   return {SecondCoordinate::kUnknown, Confidence::kAmbiguous, why};
@@ -146,7 +153,7 @@ Phrase reason_for(SecondCoordinate meaning) {
 CoordinateDecision decide_second_coordinate(const CoordinateInput& input) {
   const bool has_experts = std::ranges::any_of(
       input.samples, [](const PlacedSample& placed) { return placed.contents.has_experts; });
-  const Opinion recorded = by_arguments(input.run);
+  const Opinion recorded = by_arguments(input);
   Opinion shown = by_router(input.samples);
   if (shown.meaning == SecondCoordinate::kUnknown) shown = by_ends(input.samples);
 

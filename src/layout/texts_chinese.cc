@@ -126,6 +126,8 @@ constexpr std::array kChineseTexts = {
          "Megatron 训练的低秩 adapter：shardwright convert --to hf --hf-config BASE 把它们变成 "
          "PEFT 的文件"},
     Text{"args.pp_ep", "args 记录 PP={pp}、EP={ep}"},
+    Text{"args.pp_ep_encoders",
+         "args 记录 PP={pp}、EP={ep}，其前还有 {stages} 个编码器的流水线阶段"},
     Text{"args.writer", "args 来自 {writer}"},
     Text{"bytes_compared", "为比较副本读取了 {bytes} 字节的张量数据"},
     Text{"components.empty", "运行中的组件 {name} 在这里没有张量"},

@@ -144,6 +144,8 @@ inline constexpr std::array kEnglishTexts = {
         "low-rank adapters of a Megatron run: 'shardwright convert --to hf --hf-config BASE' makes "
         "PEFT's files of them"},
     Text{"args.pp_ep", "args record PP={pp} and EP={ep}"},
+    Text{"args.pp_ep_encoders",
+         "args record PP={pp} and EP={ep}, and {stages} pipeline stages of encoders before those"},
     Text{"args.writer", "args are those of {writer}"},
     Text{"bytes_compared", "{bytes} bytes of tensors were read to compare replicas"},
     Text{"components.empty", "component {name} of the run has no tensors here"},

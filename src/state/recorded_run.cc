@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 
+#include "layout/legacy_grid.h"
 #include "model/arguments.h"
 
 namespace shardwright {
@@ -61,8 +62,8 @@ RecordedRun recorded_run(const Arguments& arguments) {
   run.world = number_of(arguments, {"world_size"});
   run.context = number_of(arguments, {"context_parallel_size"});
   run.pipeline_before_data = find_flag(arguments, "use_tp_pp_dp_mapping");
-  run.has_encoder_ranks =
-      number_of(arguments, {"encoder_pipeline_model_parallel_size"}).value_or(0) > 0;
+  const std::int64_t stages = number_of(arguments, {kEncoderStages}).value_or(0);
+  if (stages > 0 && stages <= kMostRanksOfAnAxis) run.encoder_stages = stages;
   run.has_own_expert_order = is_true(arguments, "moe_tp_extend_ep");
   for (const std::string_view name : kEncoderSizes) {
     if (!run.encoder_tensor) run.encoder_tensor = number_of(arguments, {name});

@@ -20,6 +20,10 @@ namespace shardwright {
 /// The sizes in a run's arguments, in Megatron's spellings and in those of AIAK's tools.
 [[nodiscard]] RecordedRun recorded_run(const Arguments& arguments);
 
+/// What runs of Megatron-Core 0.9 to 0.11 call the number of pipeline stages that their encoders
+/// have in front of the decoder's.
+inline constexpr const char* kEncoderStages = "encoder_pipeline_model_parallel_size";
+
 /// What runs call the tensor parallel size of their encoders, where it may be another one.
 [[nodiscard]] std::span<const std::string_view> encoder_size_names();
 

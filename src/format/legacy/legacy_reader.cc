@@ -81,7 +81,7 @@ Status check_names(const Catalog& catalog, const LegacyRanks& ranks) {
 // the hole does.
 Status check_folders(const LegacyRanks& ranks, const Catalog& catalog) {
   const LegacyAxes& axes = ranks.axes();
-  const std::vector<LegacyRank> expected = SW_TRY(legacy_grid(axes.config));
+  const std::vector<LegacyRank> expected = SW_TRY(legacy_grid(axes.config, axes.encoders));
   std::set<std::int64_t> stages;
   for (const LegacyRank& rank : axes.ranks) stages.insert(rank.pipeline);
   std::string missing;
