@@ -102,6 +102,29 @@ TEST(EncoderStages, AreMissedWhereAFileOfTheirsIsNotThere) {
               UnorderedElementsAre("mp_rank_00_000", "mp_rank_01_000"));
 }
 
+// Where too little was read for contents to say what the second number is.
+TEST(EncoderStages, MakeTheSecondNumberAPipelineRank) {
+  LegacyEvidence evidence = run_with_encoder(1, 2);
+  keep_samples(evidence, {"mp_rank_00_000"});
+  const Diagnosis diagnosis = classify_legacy(evidence).diagnosis;
+  EXPECT_THAT(diagnosis.coordinates, ElementsAre("tp", "pp"));
+  EXPECT_EQ(diagnosis.complete, true);
+}
+
+// Of the decoder, whose layers others share out.
+TEST(EncoderStages, HaveNoShareOfTheLayers) {
+  LegacyEvidence evidence = run_with_encoder(2, 1);
+  for (RankSample& sample : evidence.samples) {
+    if (!sample.folder.ends_with("_002")) continue;
+    sample.models[0].push_back({"decoder.layers.2.self_attention.linear_proj.weight", {16, 16}});
+  }
+  std::vector<std::string> texts;
+  for (const Finding& finding : classify_legacy(evidence).diagnosis.findings) {
+    if (finding.code == "L12" || finding.code == "L13") texts.push_back(finding.message.english);
+  }
+  EXPECT_THAT(texts, ElementsAre(HasSubstr("[2,3]")));
+}
+
 // One rank more than the arguments know.
 TEST(EncoderStages, HaveNoOtherRanks) {
   LegacyEvidence evidence = run_with_encoder(2, 2);
