@@ -6,6 +6,7 @@
 
 #include "format/mimo/component_table.h"
 #include "format/mimo/mimo_source.h"
+#include "layout/finding_rules.h"
 #include "layout/texts.h"
 #include "state/recorded_run.h"
 #include "state/run_config.h"
@@ -43,18 +44,14 @@ std::vector<RecordedComponent> components_in(const Arguments& config) {
 
 std::vector<RecordedComponent> recorded_components(const Checkpoint& checkpoint,
                                                    Diagnosis& diagnosis) {
-  const auto tell = [&](const Error& error) {
-    diagnosis.evidence.push_back({error.text(), error.text()});
-  };
   if (checkpoint.directory->exists(kComponentTable)) {
     auto table = read_component_table(*checkpoint.directory);
     if (table) return *std::move(table);
-    tell(table.error());
   }
   if (checkpoint.run_config.empty()) return {};
   const Result<Arguments> config = read_run_config(checkpoint.run_config);
   if (config) return components_in(*config);
-  tell(config.error());
+  diagnosis.evidence.push_back({config.error().text(), config.error().text()});
   return {};
 }
 
@@ -83,6 +80,9 @@ void add_components(const Checkpoint& checkpoint, Diagnosis& diagnosis) {
     diagnosis.evidence.push_back(phrase("components.empty", {{"name", component.name}}));
   }
   diagnosis.components = std::move(components);
+  for (const Error& error : component_table_defects(checkpoint)) {
+    add_finding(diagnosis, "L50", {{"error", error.message}});
+  }
 }
 
 }  // namespace shardwright

@@ -14,6 +14,7 @@ namespace shardwright {
 namespace {
 
 using testing::Contains;
+using testing::ElementsAre;
 using testing::HasSubstr;
 
 // As Megatron-Bridge writes it.
@@ -53,6 +54,20 @@ class DiagnoseMimo : public testing::Test {
     for (const Phrase& phrase : diagnosis.evidence) texts.push_back(phrase.english);
     return texts;
   }
+  static std::vector<std::string> table_findings(const Diagnosis& diagnosis) {
+    std::vector<std::string> texts;
+    for (const Finding& finding : diagnosis.findings) {
+      if (finding.code == "L50") texts.push_back(finding.message.english);
+    }
+    return texts;
+  }
+  // What the table says, with one text in the place of another.
+  void put_table(const std::string& from, const std::string& to) {
+    std::string table = out_.get(table_);
+    const std::size_t at = table.find(from);
+    ASSERT_NE(at, std::string::npos);
+    out_.put(table_, table.replace(at, from.size(), to));
+  }
   const RecordedComponent& component(const Diagnosis& diagnosis, const std::string& name) {
     for (const RecordedComponent& each : diagnosis.components) {
       if (each.name == name) return each;
@@ -74,6 +89,7 @@ TEST_F(DiagnoseMimo, ReadsTheTableBesideTheData) {
   EXPECT_EQ(language.sizes, (AxisSizes{2, 3, {}, 1, 1, 1}));
   EXPECT_EQ(language.rank_offset, 0);
   EXPECT_GT(language.tensors, 10U);
+  EXPECT_TRUE(diagnosis.findings.empty());
   const RecordedComponent& images = component(diagnosis, "images");
   EXPECT_EQ(images.sizes, (AxisSizes{1, 1, {}, 1, 1, 2}));
   EXPECT_EQ(images.rank_offset, 6);
@@ -109,19 +125,30 @@ TEST_F(DiagnoseMimo, ABrokenTableIsToldAndNotBelieved) {
     out_.put(table_, broken);
     const Diagnosis diagnosis = diagnosed();
     EXPECT_EQ(diagnosis.format, "mimo");
-    EXPECT_THAT(english(diagnosis), Contains(HasSubstr("components.json"))) << broken;
+    EXPECT_THAT(table_findings(diagnosis), ElementsAre(HasSubstr("components.json"))) << broken;
     EXPECT_EQ(component(diagnosis, "language").sizes, AxisSizes());
   }
 }
 
 TEST_F(DiagnoseMimo, AComponentWithoutTensorsIsMissing) {
-  std::string table = out_.get(table_);
-  const std::size_t at = table.find("\"images\"");
-  ASSERT_NE(at, std::string::npos);
-  out_.put(table_, table.replace(at, 8, "\"audio\""));
+  ASSERT_NO_FATAL_FAILURE(put_table("\"images\"", "\"audio\""));
   const Diagnosis diagnosis = diagnosed();
+  EXPECT_THAT(table_findings(diagnosis),
+              ElementsAre(HasSubstr("component audio has no tensors here"),
+                          HasSubstr("component images is missing, which tensors belong to")));
   EXPECT_EQ(diagnosis.complete, false);
   EXPECT_THAT(english(diagnosis), Contains("component audio of the run has no tensors here"));
+}
+
+TEST_F(DiagnoseMimo, TellsOfSizesThatAreNotThoseOfTheRanks) {
+  ASSERT_NO_FATAL_FAILURE(put_table("\"tp\": 1", "\"tp\": 2"));
+  EXPECT_THAT(table_findings(diagnosed()),
+              ElementsAre(HasSubstr("component images: found 2 ranks, expected 4")));
+}
+
+TEST_F(DiagnoseMimo, TellsOfRanksOfTwoComponents) {
+  ASSERT_NO_FATAL_FAILURE(put_table("\"rank_offset\": 6", "\"rank_offset\": 3"));
+  EXPECT_THAT(table_findings(diagnosed()), ElementsAre(HasSubstr("components.json")));
 }
 
 }  // namespace

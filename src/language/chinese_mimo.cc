@@ -8,6 +8,10 @@ namespace shardwright {
 
 std::span<const Sentence> chinese_of_mimo() {
   static constexpr auto kSentences = std::to_array<Sentence>({
+      {"{}: component {} has no tensors here", "{}：组件 {} 在这里没有张量"},
+      {"{}: component {} is missing, which tensors belong to", "{}：缺少组件 {}，而有张量属于它"},
+      {"{}: component {}: found {} ranks, expected {} as its sizes say",
+       "{}：组件 {}：记录了 {} 个 rank，按其大小应为 {} 个"},
       {"{}: a component lacks the whole number '{}'", "{}: 某个组件缺少整数 '{}'"},
       {"{}: found a component without a name", "{}: 发现没有名字的组件"},
       {"{}: expected schema {}", "{}: schema 应为 {}"},

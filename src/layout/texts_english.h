@@ -139,6 +139,9 @@ inline constexpr std::array kEnglishTexts = {
          "metadata.json is missing: Megatron-Core takes no folder without it for a distributed "
          "checkpoint. Copy it too, or write {marker} into it."},
     Text{"L49", "The model cannot be cut for the sizes that were given: {error}."},
+    Text{"L50",
+         "The table of components is not this checkpoint's: {error}. Tensors are read by their "
+         "names alone; copy the table again, or remove it."},
     Text{
         "adapter.of_run",
         "low-rank adapters of a Megatron run: 'shardwright convert --to hf --hf-config BASE' makes "

@@ -17,6 +17,7 @@
 #include "format/hf/hf_index.h"
 #include "format/hf/weight_names.h"
 #include "format/iteration_folder.h"
+#include "format/mimo/component_table.h"
 #include "format/tracker.h"
 #include "format/weight_files.h"
 #include "io/file_window.h"
@@ -183,6 +184,10 @@ Status check_leftovers(const Checkpoint& checkpoint, const FileEnds& ends, Verif
 
 Status check_run(const Checkpoint& checkpoint, const std::string& path, VerifyReport& report) {
   check_iteration(checkpoint, report);
+  for (const Error& error : component_table_defects(checkpoint)) {
+    add_finding(report, error.code, std::string(kComponentTable), error.message,
+                Severity::kWarning);
+  }
   const SourceTraits& traits = checkpoint.location.traits;
   if (!traits.has_chunk_list && !traits.is_of_ranks) return {};
   if (lacks_metadata_json(SW_TRY(Folder::open(*checkpoint.directory, "")))) {

@@ -1,10 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "format/mimo/component_table.h"
 
+#include <algorithm>
+#include <functional>
 #include <nlohmann/json.hpp>
+#include <optional>
+#include <set>
 
 #include "base/fail.h"
+#include "base/text.h"
 #include "codec/json_text.h"
+#include "format/mimo/mimo_source.h"
+#include "layout/component_layout.h"
 
 namespace shardwright {
 namespace {
@@ -18,6 +25,13 @@ Result<std::int64_t> size_in(const nlohmann::json& entry, const char* key) {
   return fail(Code::kJsonCorrupt, "{}: a component lacks the whole number '{}'", kComponentTable,
               key);
 }
+
+// A table of RecordedComponents, with what only tells whether they fit.
+struct Table {
+  std::vector<RecordedComponent> components;
+  std::vector<std::int64_t> ranks;  // of each
+  std::optional<std::int64_t> world;
+};
 
 Result<RecordedComponent> read_component(const nlohmann::json& entry) {
   if (!entry.is_object() || !entry.contains("name") || !entry["name"].is_string()) {
@@ -33,6 +47,90 @@ Result<RecordedComponent> read_component(const nlohmann::json& entry) {
   component.context = SW_TRY(size_in(entry, "cp"));
   component.rank_offset = SW_TRY(size_in(entry, "rank_offset"));
   return component;
+}
+
+Result<Table> read_table(const Directory& directory) {
+  const std::string text = SW_TRY(read_whole(directory, kComponentTable, kMostBytes));
+  const nlohmann::json json = SW_TRY(parse_json(text, kComponentTable));
+  if (!json.is_object() || json.value("schema", nlohmann::json()) != kComponentsSchema ||
+      !json.contains("components") || !json["components"].is_array()) {
+    return fail(Code::kJsonCorrupt, "{}: expected schema {}", kComponentTable, kComponentsSchema);
+  }
+  Table table;
+  for (const nlohmann::json& entry : json["components"]) {
+    table.components.push_back(SW_TRY(read_component(entry)));
+    const std::int64_t told = size_in(entry, "ranks").value_or(0);
+    table.ranks.push_back(told);
+  }
+  if (const auto world = size_in(json, "world_size")) table.world = *world;
+  return table;
+}
+
+ComponentSpec spec_of(const RecordedComponent& component) {
+  const AxisSizes& sizes = component.sizes;
+  ComponentSpec spec;
+  spec.name = component.name;
+  spec.tensor = sizes.tensor;
+  spec.pipeline = sizes.pipeline;
+  spec.data = sizes.data;
+  spec.context = component.context;
+  spec.expert = sizes.expert;
+  spec.expert_tensor = sizes.expert_tensor;
+  spec.rank_offset = component.rank_offset;
+  return spec;
+}
+
+Error defect(std::string message) { return fail(Code::kComponentLayout, "{}", message).error(); }
+
+void compare_names(const Table& table, const Catalog& catalog, std::vector<Error>& defects) {
+  std::set<std::string, std::less<>> stored;
+  for (const StoredTensor& tensor : catalog.tensors) {
+    const std::string_view name = component_of_tensor(tensor.desc.name);
+    if (!name.empty()) stored.emplace(name);
+  }
+  for (const RecordedComponent& component : table.components) {
+    if (stored.contains(component.name)) continue;
+    defects.push_back(defect(translated("{}: component {} has no tensors here", kComponentTable,
+                                        printable(component.name))));
+  }
+  for (const std::string& name : stored) {
+    const auto told = std::ranges::find(table.components, name, &RecordedComponent::name);
+    if (told != table.components.end()) continue;
+    defects.push_back(defect(translated("{}: component {} is missing, which tensors belong to",
+                                        kComponentTable, printable(name))));
+  }
+}
+
+// As the sizes say; nullopt for sizes that no run has.
+std::optional<std::int64_t> ranks_of(const RecordedComponent& component) {
+  constexpr std::int64_t kMost = std::int64_t{1} << 20;
+  const AxisSizes& sizes = component.sizes;
+  std::int64_t ranks = 1;
+  for (const auto& size : {sizes.tensor, sizes.pipeline, sizes.data, component.context}) {
+    if (!size || *size < 1 || *size > kMost) return std::nullopt;
+    ranks *= *size;
+    if (ranks > kMost) return std::nullopt;
+  }
+  return ranks;
+}
+
+void compare_ranks(const Table& table, std::vector<Error>& defects) {
+  bool fit = true;
+  std::vector<ComponentSpec> specs;
+  for (std::size_t i = 0; i < table.components.size(); ++i) {
+    const RecordedComponent& component = table.components[i];
+    specs.push_back(spec_of(component));
+    const std::optional<std::int64_t> ranks = ranks_of(component);
+    if (!ranks || *ranks == table.ranks[i]) continue;
+    fit = false;
+    defects.push_back(
+        defect(translated("{}: component {}: found {} ranks, expected {} as its sizes say",
+                          kComponentTable, printable(component.name), table.ranks[i], *ranks)));
+  }
+  if (!fit) return;
+  const auto layout = solve_component_layout(specs, table.world);
+  if (layout) return;
+  defects.push_back(defect(fmt::format("{}: {}", kComponentTable, layout.error().message)));
 }
 
 }  // namespace
@@ -58,17 +156,20 @@ std::string write_component_table(std::span<const ComponentRanks> components, st
 }
 
 Result<std::vector<RecordedComponent>> read_component_table(const Directory& directory) {
-  const std::string text = SW_TRY(read_whole(directory, kComponentTable, kMostBytes));
-  const nlohmann::json table = SW_TRY(parse_json(text, kComponentTable));
-  if (!table.is_object() || table.value("schema", nlohmann::json()) != kComponentsSchema ||
-      !table.contains("components") || !table["components"].is_array()) {
-    return fail(Code::kJsonCorrupt, "{}: expected schema {}", kComponentTable, kComponentsSchema);
+  return SW_TRY(read_table(directory)).components;
+}
+
+std::vector<Error> component_table_defects(const Checkpoint& checkpoint) {
+  std::vector<Error> defects;
+  if (!checkpoint.directory->exists(kComponentTable)) return defects;
+  const auto table = read_table(*checkpoint.directory);
+  if (!table) {
+    defects.push_back(table.error());
+    return defects;
   }
-  std::vector<RecordedComponent> components;
-  for (const nlohmann::json& entry : table["components"]) {
-    components.push_back(SW_TRY(read_component(entry)));
-  }
-  return components;
+  compare_names(*table, checkpoint.catalog, defects);
+  compare_ranks(*table, defects);
+  return defects;
 }
 
 }  // namespace shardwright

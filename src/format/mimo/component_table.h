@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "format/mimo/source.h"
+#include "shardwright/checkpoint.h"
 #include "shardwright/convert.h"
 #include "shardwright/diagnose.h"
 #include "shardwright/storage.h"
@@ -22,5 +23,10 @@ namespace shardwright {
 /// large, those of reading.
 [[nodiscard]] Result<std::vector<RecordedComponent>> read_component_table(
     const Directory& directory);
+
+/// What is wrong with the table of a MIMO checkpoint, if it has one: it can't be read, or its
+/// components are not those of the tensors, do not have the ranks that their sizes say, or do not
+/// share out the run's. Each names the file or the component.
+[[nodiscard]] std::vector<Error> component_table_defects(const Checkpoint& checkpoint);
 
 }  // namespace shardwright
