@@ -58,6 +58,9 @@ std::span<const Sentence> chinese_of_merge() {
       {"{}: found {} tensors that belong to no part of {}: {}; the 'hf' prefixes of its mapping "
        "file's components say what does",
        "{0}: 有 {1} 个张量不属于 {2} 的任何部分：{3}；归属由其映射文件中各组件的 'hf' 前缀说明"},
+      {"{}: found {} tensors for which family {} has no rule: {}; check the family and the numbers "
+       "in config.json",
+       "{0}: 有 {1} 个张量在家族 {2} 中没有规则：{3}；请检查家族和 config.json 中的数字"},
       {"the model has no tensors of {}: no folder is written for it",
        "模型没有 {} 的张量：不为它写文件夹"},
       {"config.json has no {}: {} gets no config.json", "config.json 没有 {}：{} 没有 config.json"},

@@ -562,7 +562,7 @@ TEST(Split, TellsPartsOfAnyQuantisation) {
     config["quantization_config"] = {{"quant_method", "awq"}};
     std::vector<TensorDesc> descs = gemma({});
     descs.push_back({"model.language_model.layers.0.mlp.up_proj.qweight", packed, {8}});
-    descs.push_back({"model.vision_tower.embeddings.position_ids", DType::kI64, {4}});
+    descs.push_back({"model.vision_tower.post_layernorm.position_ids", DType::kI64, {4}});
     put_model(out / "whole", config.dump(), descs);
     ASSERT_NO_FATAL_FAILURE(split_now(to_split(out / "whole", out / "parts")));
     EXPECT_EQ(config_at(out / "parts/language").value("quantization_config", Json()),
@@ -728,9 +728,39 @@ TEST(Split, RefusesWhatItCantTakeApart) {
   EXPECT_THAT(refusal(out / "more"), HasSubstr("belong to no part of gemma3_vl: audio.x"));
   descs.back().name = "vision_tower.post_layernorm.bias";
   put_model(out / "twice", kGemmaConfig.dump(), descs);
-  EXPECT_THAT(refusal(out / "twice"), HasSubstr("post_layernorm.bias: would be written twice"));
+  EXPECT_THAT(refusal(out / "twice"),
+              HasSubstr("error[SW0403]: " + (out / "twice") +
+                        ": found 1 tensors for which family gemma3_vl has no rule: "
+                        "vision_tower.post_layernorm.bias"));
   put_model(out / "bare", "", gemma({}));
   EXPECT_THAT(refusal(out / "bare"), HasSubstr("found no config.json"));
+}
+
+// Prefixes are those of a part, what follows is another model's.
+TEST(Split, RefusesWhatTheFamilyHasNoRuleFor) {
+  const TemporaryFolder out;
+  const auto refusal = [&](const Json& config, const std::string& from, const std::string& to) {
+    std::vector<TensorDesc> descs = gemma({});
+    for (TensorDesc& desc : descs) {
+      if (desc.name.starts_with(from)) desc.name.replace(0, from.size(), to);
+    }
+    put_model(out / "whole", config.dump(), descs);
+    const auto prepared = prepare_split(to_split(out / "whole", out / "x"));
+    return prepared ? std::string("accepted") : prepared.error().text();
+  };
+  const std::string language = "model.language_model.";
+  EXPECT_EQ(refusal(kGemmaConfig, "", ""), "accepted");
+  EXPECT_THAT(refusal(kGemmaConfig, "model.vision_tower.", language + "vision."),
+              HasSubstr("no rule: " + language + "vision.embeddings.patch_embedding.bias"));
+  EXPECT_THAT(refusal(kGemmaConfig, language + "layers.1.", language + "layers.9."),
+              HasSubstr("SW0403"));
+  // Packed by a method that only others read: the module must be one that the family has.
+  Json packed = kGemmaConfig;
+  packed["quantization_config"] = {{"quant_method", "awq"}};
+  const std::string module = language + "layers.0.mlp.up_proj.";
+  EXPECT_EQ(refusal(packed, module + "weight", module + "qweight"), "accepted");
+  EXPECT_THAT(refusal(packed, module + "weight", language + "layers.9.mlp.up_proj.qweight"),
+              HasSubstr("SW0403"));
 }
 
 // The language model alone is a model of its own family.

@@ -4,9 +4,11 @@
 #include <algorithm>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "base/fail.h"
 #include "base/text.h"
+#include "canonical/dequantise.h"
 #include "canonical/families.h"
 #include "canonical/hf_model.h"
 #include "codec/json_text.h"
@@ -15,7 +17,9 @@
 #include "format/nothing_stored.h"
 #include "format/safetensors/safetensors_target.h"
 #include "merge/merge_parts.h"
+#include "model/arguments.h"
 #include "model/config.h"
+#include "model/mapping_report.h"
 
 namespace shardwright {
 namespace {
@@ -51,6 +55,7 @@ class Splitter {
     SW_TRY(check_something_stored(source().catalog, request_.input));
     SW_TRY(find_parts());
     SW_TRY(assign());
+    SW_TRY(check_rules());
     all_ = draft_identity(source().catalog, {});
     Plan& plan = result_.conversion.plan;
     plan.source = source().catalog;
@@ -93,6 +98,38 @@ class Splitter {
     return fail(Code::kUnmatchedSource,
                 "{}: found {} tensors that belong to no part of {}: {}; the 'hf' prefixes of its "
                 "mapping file's components say what does",
+                request_.input, unknown.size(), mapping_->family, name_list(unknown));
+  }
+
+  // A prefix alone may be any model's: each tensor must be one that the family has. Of packed
+  // values that only other software reads, the module's weight must be.
+  Status check_rules() {
+    const std::vector<TensorDesc> stored = descs_of(source().catalog);
+    const Result<ModelTensors> model =
+        model_tensors(source().catalog, source().hf_config, source().files.get());
+    const ModelSizes sizes = SW_TRY(sizes_from_hf_config(*mapping_, config_));
+    const MappingReport report = SW_TRY(report_mapping(
+        *mapping_, config_, model ? std::span<const TensorDesc>(model->tensors) : stored));
+    std::set<std::string, std::less<>> known;
+    std::vector<std::string> unknown;
+    for (const TensorDesc& tensor : stored) known.insert(tensor.name);
+    for (const MappingProblem& problem : report.problems) {
+      if (problem.kind == MappingProblem::Kind::kMissing) {
+        known.insert(problem.tensors.begin(), problem.tensors.end());
+      } else if (problem.kind == MappingProblem::Kind::kUncovered) {
+        unknown.insert(unknown.end(), problem.tensors.begin(), problem.tensors.end());
+      }
+    }
+    for (const std::string& name : unknown) known.erase(name);
+    if (!model) {
+      std::erase_if(unknown, [&](const std::string& name) {
+        return known.contains(name.substr(0, name.rfind('.') + 1) + "weight");
+      });
+    }
+    if (unknown.empty()) return {};
+    return fail(Code::kUnmatchedSource,
+                "{}: found {} tensors for which family {} has no rule: {}; check the family and "
+                "the numbers in config.json",
                 request_.input, unknown.size(), mapping_->family, name_list(unknown));
   }
 
