@@ -115,7 +115,7 @@ Result<std::vector<std::uint32_t>> chosen_tensors(const LocalityCommand& command
                                format_count(left_out, "tensor")));
   }
   if (which.empty()) {
-    return fail(Code::kNothingStored, "found no tensors that a job would load, expected some");
+    return fail(Code::kNothingStored, "no tensor in it is one that a job would load");
   }
   return which;
 }

@@ -74,11 +74,10 @@ Result<EcKey> EcKey::read_private(std::string_view pem, std::string_view name) {
   }
   if (pem.find("ENCRYPTED") != std::string_view::npos) {
     return fail(Code::kSignature,
-                "{}: this key has a password, expected one without; 'openssl pkey -in KEY -out "
-                "PLAIN' takes it off",
+                "{}: this key has a password; 'openssl pkey -in KEY -out PLAIN' takes it off",
                 name);
   }
-  return fail(Code::kSignature, "{}: found no private key, expected one in PEM", name);
+  return fail(Code::kSignature, "{}: this is no private key in PEM", name);
 }
 
 Result<EcKey> EcKey::read_public(std::string_view pem, std::string_view name) {
@@ -88,8 +87,8 @@ Result<EcKey> EcKey::read_public(std::string_view pem, std::string_view name) {
     ERR_clear_error();
   }
   return fail(Code::kSignature,
-              "{}: found no public key, expected one in PEM; 'openssl pkey -in KEY -pubout' makes "
-              "it of a private one",
+              "{}: this is no public key in PEM; 'openssl pkey -in KEY -pubout' makes it of a "
+              "private one",
               name);
 }
 

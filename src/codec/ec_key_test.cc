@@ -69,15 +69,16 @@ std::string refused(const Result<EcKey>& key) {
 }
 
 TEST(EcKey, WhatIsNoSuchKeyIsRefused) {
-  EXPECT_THAT(refused(EcKey::read_private("", "k.pem")), StartsWith("k.pem: found no private key"));
+  EXPECT_THAT(refused(EcKey::read_private("", "k.pem")),
+              StartsWith("k.pem: this is no private key in PEM"));
   EXPECT_THAT(refused(EcKey::read_public("-----BEGIN PUBLIC KEY-----\n", "k.pem")),
-              StartsWith("k.pem: found no public key"));
+              StartsWith("k.pem: this is no public key in PEM"));
   const std::string pem = new_private("P-256");
-  EXPECT_THAT(refused(EcKey::read_public(pem, "k.pem")), HasSubstr("found no public key"));
+  EXPECT_THAT(refused(EcKey::read_public(pem, "k.pem")), HasSubstr("no public key in PEM"));
   const std::string half = EcKey::read_private(pem, "k.pem")->public_pem();
-  EXPECT_THAT(refused(EcKey::read_private(half, "k.pem")), HasSubstr("found no private key"));
+  EXPECT_THAT(refused(EcKey::read_private(half, "k.pem")), HasSubstr("no private key in PEM"));
   EXPECT_THAT(refused(EcKey::read_private(std::string(70'000, '\n') + pem, "k.pem")),
-              HasSubstr("found no private key"));
+              HasSubstr("no private key in PEM"));
   EXPECT_THAT(refused(EcKey::read_private(new_private("secp256k1"), "k.pem")),
               HasSubstr("found a key of secp256k1"));
   EXPECT_THAT(refused(EcKey::read_private(private_pem(EVP_RSA_gen(1024)), "k.pem")),

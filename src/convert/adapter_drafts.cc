@@ -85,8 +85,7 @@ Status check_base(const Drafting& drafting, const std::string& config) {
   }
   if (config.empty()) {
     return fail(Code::kConfigMissing,
-                "{}: found no config.json, expected that of the base model; --hf-config gives it",
-                request.input);
+                "{}: the base model has no config.json; give one with --hf-config", request.input);
   }
   const QuantisationConfig quantised = SW_TRY(read_quantisation_config(config));
   if (quantised.method == "bitsandbytes") {

@@ -220,10 +220,11 @@ Status draft_megatron_as_megatron(Drafting& drafting) {
   const Checkpoint& source = drafting.source();
   TargetParts& parts = drafting.parts;
   if (!has_megatron_names(drafting.catalog)) {
-    return fail(Code::kNoFamily,
-                "{}: found no Megatron tensor names, expected decoder.* or embedding.*; "
-                "--to safetensors keeps any names",
-                request.input);
+    return fail(
+        Code::kNoFamily,
+        "{}: no tensor has a Megatron name (decoder.*, embedding.*); --to safetensors keeps "
+        "any names",
+        request.input);
   }
   SW_TRY(find_routes(drafting));
   SW_TRY(draft_as_stored(drafting));

@@ -285,7 +285,7 @@ Status add_layout_arguments(const ParallelConfig& parallel, const Arguments& mod
   const Placement placement = SW_TRY(Placement::make(descs, parallel, parts.splits));
   if (parallel.pipeline > 1 && placement.layers() == 0) {
     return fail(Code::kNotDivisible,
-                "--pp {}: the model has no layers that pipeline stages could share, expected 1",
+                "--pp {}: the model has no layers to share out among stages; leave it out",
                 parallel.pipeline);
   }
   const PipelineSplit& pipeline = placement.pipeline();

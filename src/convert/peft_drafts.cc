@@ -346,8 +346,8 @@ Status draft_peft_as_megatron(Drafting& drafting) {
       SW_TRY(find_model_facts(request, drafting.source(), drafting.mappings, {}, result.notes));
   if (!known.config) {
     return fail(Code::kConfigMissing,
-                "{}: found no config.json of the base model, expected it to tell the family; "
-                "--hf-config gives its folder",
+                "{}: the base model's config.json, which tells the family, is missing; give its "
+                "folder with --hf-config",
                 request.input);
   }
   SW_TRY(check_experts(adapter, known));

@@ -68,7 +68,7 @@ Result<Upcycling> parse_upcycling(std::string_view text) {
     text.remove_prefix(word.size() + 1);
   }
   if (!given.contains("experts")) {
-    return fail(Code::kUsage, "found no experts=N, expected how many experts there will be");
+    return fail(Code::kUsage, "experts=N is missing");
   }
   if (!given.contains("topk")) result.top_k = std::min(result.top_k, result.experts);
   return result;

@@ -242,7 +242,7 @@ TEST(UpcycleSpec, SaysWhatIsWrongWithIt) {
   const std::pair<std::string_view, std::string_view> cases[] = {
       {"", "found '', expected experts=N"},
       {"8", "found '8', expected experts=N"},
-      {"granularity=2", "found no experts=N"},
+      {"granularity=2", "experts=N is missing"},
       {"experts=0", "found '0' for experts, expected a whole number from 1"},
       {"experts=4097", "to 4096"},
       {"experts=4x", "found '4x' for experts"},

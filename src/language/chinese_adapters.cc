@@ -60,8 +60,8 @@ std::span<const Sentence> chinese_of_adapters() {
       {"{}: found a {} checkpoint, expected a model with Hugging Face's names; convert it with "
        "--to hf first",
        "{}: 发现 {} 检查点，应为使用 Hugging Face 名字的模型；请先用 --to hf 转换"},
-      {"{}: found no config.json, expected that of the base model; --hf-config gives it",
-       "{}: 没有 config.json，应有基础模型的那一份；请用 --hf-config 给出"},
+      {"{}: the base model has no config.json; give one with --hf-config",
+       "{}: 基础模型没有 config.json；请用 --hf-config 给出"},
       {"{}: its weights are quantised by bitsandbytes; give the model that it was made of, "
        "which the adapter fits too",
        "{}: 它的权重由 bitsandbytes 量化；请给出量化之前的模型，adapter 同样适用于它"},
@@ -236,9 +236,9 @@ std::span<const Sentence> chinese_of_adapters() {
       {"{}: found an adapter, of which --extend-vocab, --mtp from= and --upcycle change "
        "nothing; leave them out",
        "{}: 发现 adapter，--extend-vocab、--mtp from= 和 --upcycle 对其不起作用；请去掉它们"},
-      {"{}: found no config.json of the base model, expected it to tell the family; --hf-config "
-       "gives its folder",
-       "{}: 没有基础模型的 config.json，需要它来说明家族；请用 --hf-config 给出其文件夹"},
+      {"{}: the base model's config.json, which tells the family, is missing; give its folder with "
+       "--hf-config",
+       "{}: 缺少基础模型的 config.json，需要它来说明家族；请用 --hf-config 给出其文件夹"},
       {"{}: its optimizer has no states of experts; --optimizer drop leaves all out",
        "{}: 它的优化器没有专家的状态；--optimizer drop 可全部不写出"},
       {"tensor {}: the model has experts already, expected a dense one",
@@ -281,8 +281,7 @@ std::span<const Sentence> chinese_of_adapters() {
       {"found '{}' for {}, expected true or false", "{1} 的值为 '{0}'，应为 true 或 false"},
       {"found '{}' for {}, expected a whole number from {} to {}",
        "{1} 的值为 '{0}'，应为 {2} 到 {3} 之间的整数"},
-      {"found no experts=N, expected how many experts there will be",
-       "没有 experts=N，应说明有多少个专家"},
+      {"experts=N is missing", "缺少 experts=N"},
       {"tensor {}: found {}, expected floating point numbers", "张量 {}: 发现 {}，应为浮点数"},
       {"--extend-vocab {}: the vocabulary has {} rows already, expected fewer; rows are added, "
        "never taken away",

@@ -166,10 +166,9 @@ std::span<const Sentence> chinese_of_convert() {
        "; convert the adapter --to hf --hf-config BASE, and that --to torch_dist",
        "张量 {}: 它的行按 {} 个张量 rank 的顺序排列，会被当作 {} 个的顺序读取；请先用 --to hf "
        "--hf-config BASE 转换该 adapter，再转换为 --to torch_dist"},
-      {"{}: found no Megatron tensor names, expected decoder.* or embedding.*; --to safetensors "
-       "keeps any names",
-       "{}: 没有 Megatron 的张量名，应有 decoder.* 或 embedding.*；--to safetensors 可保留任何名"
-       "字"},
+      {"{}: no tensor has a Megatron name (decoder.*, embedding.*); --to safetensors keeps any "
+       "names",
+       "{}: 没有张量使用 Megatron 的名字（decoder.*、embedding.*）；--to safetensors 保留任何名字"},
       {"nothing says which modules the model has: names are those of Megatron's local ones; "
        "--spec te gives those of Transformer Engine",
        "没有信息说明模型使用哪种模块：名字采用 Megatron 的 local 模块；--spec te 给出 "
@@ -180,8 +179,8 @@ std::span<const Sentence> chinese_of_convert() {
        " {} 行，以零填充"},
       {"{} RNG and rerun states are dropped: they belong to the ranks of the old layout",
        "{} 个 RNG 和 rerun 状态被丢弃：它们属于旧布局的 rank"},
-      {"--pp {}: the model has no layers that pipeline stages could share, expected 1",
-       "--pp {}: 该模型没有可由流水线 stage 分担的层，应为 1"},
+      {"--pp {}: the model has no layers to share out among stages; leave it out",
+       "--pp {}: 该模型没有可分给各 stage 的层；请去掉它"},
       {"the source has no arguments of a run: those of the layout are written",
        "源没有训练参数：只写出布局参数"},
       {"--max-memory {}: this conversion needs at least {} bytes ({} MiB): {} tensors of the "

@@ -93,7 +93,7 @@ std::span<const Sentence> chinese_of_mimo() {
       {"{} holds weights of NeMo 1", "{} 含有 NeMo 1 的权重"},
       {"all names begin with {}, as NeMo 2's do; it is taken off",
        "所有名字都以 {} 开头，与 NeMo 2 的一样；已去掉"},
-      {"{}: found no tensors, expected those of an adapter", "{}: 没有张量，应有 adapter 的张量"},
+      {"{}: it has no tensors of an adapter", "{}: 其中没有 adapter 的张量"},
       {"found {}, expected {}; load the adapter with PEFT and save it again, which writes that",
        "发现 {}，应为 {}；请用 PEFT 加载该 adapter 并重新保存，就会写出后者"},
       {"{}: not found", "{}: 不存在"},
@@ -114,8 +114,8 @@ std::span<const Sentence> chinese_of_mimo() {
        "{}: 张量 {} {} 和 {} {} 的 rank 不同"},
       {"{}: tensor {} {}: found rank {}, expected {} as {} says",
        "{0}: 张量 {1} {2}: rank 为 {3}，{5} 说应为 {4}"},
-      {"found no {}, expected the folder of an adapter, as PEFT's save_pretrained() writes it",
-       "没有 {}，应为 PEFT 的 save_pretrained() 写出的 adapter 文件夹"},
+      {"{} is missing; give the folder of an adapter, as PEFT's save_pretrained() writes it",
+       "缺少 {}；请给出 PEFT 的 save_pretrained() 写出的 adapter 文件夹"},
       {"{}: {}: found {}, expected {}", "{}: {}: 发现 {}，应为 {}"},
       {"{}: {}: '{}' is a regular expression; only names of modules and their ends are "
        "supported: write one line for each module",
@@ -126,7 +126,7 @@ std::span<const Sentence> chinese_of_mimo() {
        "(save_pretrained(path_initial_model_for_weight_conversion=...))",
        "{}: init_lora_weights {} 在训练之前改变基础模型，因此该 adapter 不属于现在的模型；请用 "
        "PEFT 转换它（save_pretrained(path_initial_model_for_weight_conversion=...)）"},
-      {"{}: found no peft_type, expected LORA", "{}: 没有 peft_type，应为 LORA"},
+      {"{}: peft_type is missing; it must be LORA", "{}: 缺少 peft_type；它必须是 LORA"},
       {"{}: found peft_type {}, expected LORA (rsLoRA and DoRA are such too); let PEFT merge "
        "this one (merge_and_unload)",
        "{}: peft_type 为 {}，应为 LORA（rsLoRA 和 DoRA 也是）；请用 PEFT 合并它（"

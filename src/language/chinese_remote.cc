@@ -139,8 +139,8 @@ std::span<const Sentence> chinese_of_remote() {
       {"{}@{}+{}: found a file of {} bytes", "{}@{}+{}: 文件有 {} 字节"},
       {"{}@{}+{}: is written twice", "{}@{}+{}: 写了两次"},
       {"{}: is shown before all of it was sent", "{}: 在全部发送之前就要显示它"},
-      {"{}: found no address of a web server, expected https://",
-       "{}: 没有 web 服务器的地址，应为 https://"},
+      {"{}: not a web address; it must begin with https://",
+       "{}: 不是网址；它必须以 https:// 开头"},
       {"{}: found a user's name in the address, expected none; put it and the password into "
        "~/.netrc",
        "{}: 地址中有用户名，应没有；请把用户名和密码放在 ~/.netrc 中"},

@@ -23,13 +23,11 @@ std::span<const Sentence> chinese_of_safetensors() {
       {"{}: found a key of {}, expected one of P-256, P-384 or P-521",
        "{}: 发现 {} 的密钥，应为 P-256、P-384 或 P-521 之一"},
       {"another kind", "另一种类型"},
-      {"{}: this key has a password, expected one without; 'openssl pkey -in KEY -out PLAIN' "
-       "takes it off",
-       "{}: 该密钥有密码保护，应为没有密码的；'openssl pkey -in KEY -out PLAIN' 可去掉密码"},
-      {"{}: found no private key, expected one in PEM", "{}: 没有私钥，应为 PEM 格式的私钥"},
-      {"{}: found no public key, expected one in PEM; 'openssl pkey -in KEY -pubout' makes it "
-       "of a private one",
-       "{}: 没有公钥，应为 PEM 格式的公钥；'openssl pkey -in KEY -pubout' 可从私钥生成"},
+      {"{}: this key has a password; 'openssl pkey -in KEY -out PLAIN' takes it off",
+       "{}: 该密钥有密码；用 'openssl pkey -in KEY -out PLAIN' 去掉它"},
+      {"{}: this is no private key in PEM", "{}: 这不是 PEM 格式的私钥"},
+      {"{}: this is no public key in PEM; 'openssl pkey -in KEY -pubout' makes it of a private one",
+       "{}: 这不是 PEM 格式的公钥；用 'openssl pkey -in KEY -pubout' 由私钥得到它"},
       {"OpenSSL cannot sign with this key", "OpenSSL 无法用该密钥签名"},
       {"the key '{}' twice", "键 '{}' 出现两次"},
       {"its values", "它的值"},

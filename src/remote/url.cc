@@ -64,7 +64,7 @@ Result<Url> parse_url(std::string_view text) {
   Url url;
   if (colon != std::string_view::npos) url.scheme = lower_case(text.substr(0, colon));
   if (url.scheme != "https" && url.scheme != "http") {
-    return fail(Code::kUsage, "{}: found no address of a web server, expected https://", shown);
+    return fail(Code::kUsage, "{}: not a web address; it must begin with https://", shown);
   }
   std::string_view rest = text.substr(colon + 3);
   rest = rest.substr(0, rest.find('#'));

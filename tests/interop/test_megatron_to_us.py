@@ -84,4 +84,4 @@ def test_buckets_without_the_runs_arguments(shardwright, tmp_path):
     told = shardwright("verify", tmp_path / "run").stdout
     assert "PROVEN" in told and "as they are stored" in told, told
     done = shardwright("convert", tmp_path / "run", tmp_path / "out", "--to", "torch_dist", expect=2)
-    assert "found no parallel sizes in the run's arguments" in done.stderr
+    assert "the run's arguments lack its parallel sizes" in done.stderr

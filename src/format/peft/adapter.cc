@@ -141,8 +141,7 @@ class AdapterOpening {
       SW_TRY(parameter ? add_experts(*parameter, found) : add_module(name, found));
     }
     if (adapter_.modules.empty() && adapter_.saved.empty() && adapter_.rows.empty()) {
-      return fail(Code::kNothingStored, "{}: found no tensors, expected those of an adapter",
-                  kPeftWeightsFile);
+      return fail(Code::kNothingStored, "{}: it has no tensors of an adapter", kPeftWeightsFile);
     }
     return std::move(adapter_);
   }
@@ -426,10 +425,10 @@ Result<LoraConfig> read_peft_config(const Directory& folder) {
   const Result<std::string> text =
       read_whole(folder, std::string(kPeftConfigFile), kMostAdapterConfigBytes);
   if (!text && text.error().code == Code::kNotFound) {
-    return fail(Code::kConfigMissing,
-                "found no {}, expected the folder of an adapter, as PEFT's save_pretrained() "
-                "writes it",
-                kPeftConfigFile);
+    return fail(
+        Code::kConfigMissing,
+        "{} is missing; give the folder of an adapter, as PEFT's save_pretrained() writes it",
+        kPeftConfigFile);
   }
   if (!text) return std::unexpected(text.error());
   return read_lora_config(*text);

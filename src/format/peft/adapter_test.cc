@@ -111,7 +111,7 @@ TEST(PeftAdapter, NamesWhatDoesNotFit) {
       {{a, b, f32("q.lora_magnitude_vector", {6})},
        Code::kUnmatchedSource,
        "a lora_magnitude_vector, but adapter_config.json says use_dora false"},
-      {{}, Code::kNothingStored, "found no tensors"},
+      {{}, Code::kNothingStored, "it has no tensors of an adapter"},
   };
   for (const Refusal& each : cases) {
     const TemporaryFolder folder;
@@ -179,7 +179,7 @@ TEST(PeftAdapter, NamesWhatIsMissing) {
   const TemporaryFolder folder;
   const auto refusal = [&] { return open_peft_adapter(folder.path()).error(); };
   EXPECT_EQ(refusal().code, Code::kConfigMissing);
-  EXPECT_THAT(refusal().message, HasSubstr("found no adapter_config.json"));
+  EXPECT_THAT(refusal().message, HasSubstr("adapter_config.json is missing"));
   folder.put("adapter_config.json", kConfig);
   EXPECT_EQ(refusal().code, Code::kNotFound);
   folder.put("adapter_model.bin", "PK");

@@ -188,7 +188,7 @@ Status check_first_weights(const LoraJson& value) {
 Status check_peft_type(const LoraJson& document) {
   const auto type = document.find("peft_type");
   if (type == document.end()) {
-    return fail(Code::kJsonCorrupt, "{}: found no peft_type, expected LORA", kLoraConfig);
+    return fail(Code::kJsonCorrupt, "{}: peft_type is missing; it must be LORA", kLoraConfig);
   }
   if (*type == "LORA") return {};
   return fail(

@@ -121,7 +121,7 @@ TEST(LoraConfig, WhatNothingCanBeIsCorrupt) {
   const std::pair<const char*, const char*> cases[] = {
       {"[]", "expected an object"},
       {"{", "adapter_config.json"},
-      {R"({"r": 4})", "found no peft_type"},
+      {R"({"r": 4})", "peft_type is missing"},
       {R"({"peft_type": "LORA", "r": 0})", "r: found 0"},
       {R"({"peft_type": "LORA", "r": -3})", "r: found -3"},
       {R"({"peft_type": "LORA", "r": 100000000000})", "from 1 to 65536"},

@@ -188,8 +188,7 @@ class Unbucketing {
   Status read_layout() {
     const AxisSizes sizes = recorded_run(source_.arguments).sizes;
     if (!sizes.tensor || !sizes.pipeline) {
-      return refuse_bucket(
-          "found no parallel sizes in the run's arguments, expected those of its ranks");
+      return refuse_bucket("the run's arguments lack its parallel sizes");
     }
     config_ = {*sizes.tensor, *sizes.pipeline, sizes.virtual_pipeline.value_or(1),
                sizes.expert.value_or(1), sizes.expert_tensor.value_or(*sizes.tensor)};

@@ -277,7 +277,7 @@ TEST_F(BucketSource, RefusesWhatDoesNotFit) {
   catalog_.tensors.resize(catalog_.tensors.size() - 4);  // and one state of the bucket before it
   EXPECT_THAT(refusal(), HasSubstr("found a bucket without its exp_avg_sq"));
   source_.arguments.clear();
-  EXPECT_THAT(refusal(), HasSubstr("found no parallel sizes in the run's arguments"));
+  EXPECT_THAT(refusal(), HasSubstr("the run's arguments lack its parallel sizes"));
 }
 
 }  // namespace
