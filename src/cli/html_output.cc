@@ -13,14 +13,10 @@
 #include "base/fail.h"
 #include "base/text.h"
 #include "cli/named_output.h"
+#include "codec/own_report.h"
 
 namespace shardwright::cli {
 namespace {
-
-// Whether it begins as html_page() writes it.
-bool is_page(std::string_view text) {
-  return text.substr(0, 2000).contains("<title>shardwright</title>");
-}
 
 bool start_program(const std::string& program, const std::string& argument) {
   std::string name = program;

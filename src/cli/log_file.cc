@@ -12,21 +12,11 @@
 
 #include "base/fail.h"
 #include "base/text.h"
+#include "codec/own_report.h"
 #include "io/retries.h"
 
 namespace shardwright::cli {
 namespace {
-
-constexpr std::string_view kStampShape = "0000-00-00T00:00:00Z ";
-
-bool starts_with_stamp(std::string_view text) {
-  if (text.size() < kStampShape.size()) return false;
-  for (std::size_t i = 0; i < kStampShape.size(); ++i) {
-    const bool is_digit = text[i] >= '0' && text[i] <= '9';
-    if (kStampShape[i] == '0' ? !is_digit : text[i] != kStampShape[i]) return false;
-  }
-  return true;
-}
 
 // A path that was meant for another flag may be one of a checkpoint's files: what is no log is left
 // alone. Devices and pipes have no beginning to look at.
@@ -34,9 +24,10 @@ bool may_grow(int fd) {
   struct stat status{};
   if (::fstat(fd, &status) != 0) return false;
   if (!S_ISREG(status.st_mode) || status.st_size == 0) return true;
-  std::array<char, kStampShape.size()> head{};
+  constexpr std::size_t kHeadBytes = 64;
+  std::array<char, kHeadBytes> head{};
   const ssize_t got = ::pread(fd, head.data(), head.size(), 0);
-  return got > 0 && starts_with_stamp({head.data(), static_cast<std::size_t>(got)});
+  return got > 0 && is_log({head.data(), static_cast<std::size_t>(got)});
 }
 
 }  // namespace

@@ -105,6 +105,11 @@ TEST(HfReader, CarriesFilesThatAreNoWeights) {
         "__1.metadata", "adapter_config.json", "adapter_model.bin"}) {
     directory.put(name, "x");
   }
+  // What this program told of the model, wherever it was put.
+  directory.put("run.log", "2026-01-31T12:00:00Z shardwright 0.1.0: convert . out\n");
+  directory.put("my.plan", "{\n \"schema\": \"shardwright/saved-plan/1\"");
+  directory.put("sums.json", "{\n  \"schema\": \"shardwright/hash/1\"");
+  directory.put("report.html", "<!doctype html><title>shardwright</title>");
   std::vector<std::string> names;
   Defects defects;
   const auto artifacts = list_hf_artifacts(directory, "", defects).value();

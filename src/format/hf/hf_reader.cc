@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <set>
+#include <span>
 #include <string_view>
 #include <unordered_map>
 #include <unordered_set>
@@ -15,12 +16,14 @@
 #include "base/prepare_ahead.h"
 #include "base/text.h"
 #include "codec/json_text.h"
+#include "codec/own_report.h"
 #include "codec/safetensors_header.h"
 #include "format/folder.h"
 #include "format/hf/hf_index.h"
 #include "format/hf/hf_shards.h"
 #include "format/hf/weight_names.h"
 #include "format/model_file.h"
+#include "format/model_files.h"
 #include "format/weight_files.h"
 
 namespace shardwright {
@@ -125,6 +128,16 @@ Result<std::vector<std::string>> folders_of_model(const Directory& directory,
     }
   }
   return folders;
+}
+
+// What tells of a model goes along with none, and a run's own log grows while the run reads. Names
+// that models have are not opened for it.
+bool is_report(const Directory& directory, const std::string& path, const DirectoryEntry& entry) {
+  if (is_usual_in_model(entry.name) || entry.size_bytes == 0) return false;
+  const auto file = directory.open(path);
+  if (!file) return false;  // whoever needs it says why
+  std::string head(std::min<std::uint64_t>((*file)->size(), kReportHeadBytes), '\0');
+  return (*file)->read_at(0, std::as_writable_bytes(std::span(head))) && is_own_report(head);
 }
 
 }  // namespace
@@ -242,6 +255,7 @@ Result<std::vector<DirectoryEntry>> list_hf_artifacts(const Directory& directory
       SW_TRY(defects.report(std::unexpected(*std::move(entry.problem))));
       continue;
     }
+    if (is_report(directory, path_in(folder, entry.name), entry)) continue;
     artifacts.push_back(std::move(entry));
   }
   for (const std::string& module : SW_TRY(folders_of_model(directory, folder, defects))) {
