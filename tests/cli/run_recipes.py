@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The shell commands of the README and of the recipes work as they stand.
+"""The shell commands of the README and of the recipes work as they stand, and print what is shown.
 
 run_recipes.py SHARDWRIGHT GOLDEN [PAGE...] runs each ```sh block of the pages in order, as one
 script that stops at the first command that fails. The names in them stand for small checkpoints of
-tests/golden, which lie in the working folder under those names. Blocks of another kind (```text)
-are not run. Chinese pages have the same code, which check_docs.py sees to.
+tests/golden, which lie in the working folder under those names. What an ```output block shows must
+have been printed so, line by line: `…` stands for anything in a line, and alone for any lines; times
+and memory are of this machine. One whose first line is `$ COMMAND` has that run. Blocks of another
+kind (```text) are not held against anything. Chinese pages have the same code, which check_docs.py sees to.
 """
 import os
 import pathlib
@@ -72,6 +74,27 @@ def shell_blocks(text):
     return re.findall(r"^```sh\n(.*?)^```$", text, re.M | re.S)
 
 
+def output_blocks(text):
+    return re.findall(r"^```output\n(.*?)^```$", text, re.M | re.S)
+
+
+def normalized(line):
+    measured = re.sub(r"\b\d+(\.\d+)? (s|ms|MiB|MB/s)(?=\W|$)", "N \\2", line)
+    return re.sub(r"\s+", " ", measured.strip())
+
+
+def is_printed(block, printed):
+    """Whether the block stands in what was printed."""
+    pattern = "^"
+    for line in block.splitlines():
+        if line.strip() == "…":
+            pattern += "(?:.*\n)*?"
+        else:
+            pattern += re.escape(normalized(line)).replace("…", ".*") + "\n"
+    lines = "".join(normalized(line) + "\n" for line in printed.splitlines())
+    return re.search(pattern, lines, re.M) is not None
+
+
 def run(script, folder, program):
     path = f"{pathlib.Path(program).resolve().parent}{os.pathsep}{os.environ['PATH']}"
     return subprocess.run(
@@ -81,7 +104,7 @@ def run(script, folder, program):
 
 
 def failures(name, text, program, golden):
-    """What of the page does not work: at most one line, as later commands need earlier ones."""
+    """What of the page does not work or is not printed; later commands need earlier ones."""
     blocks = shell_blocks(text)
     if not blocks:
         yield f"{name}: shows no command"
@@ -91,12 +114,19 @@ def failures(name, text, program, golden):
             if re.search(rf"(?<![\w.-]){re.escape(model)}(?![\w-])", text + PREPARED.get(name, "")):
                 shutil.copytree(golden / source, pathlib.Path(folder, model))
         prepared = PREPARED.get(name, "").format(root=ROOT)
+        printed = ""
         for script in [prepared, *blocks]:
             done = run(script, folder, program)
+            printed += done.stdout
             if done.returncode:
                 status = done.returncode
                 yield f"{name}: exit status {status} of\n{script}\nwhich printed\n{done.stdout}"
                 return
+        for block in output_blocks(text):
+            first, _, rest = block.partition("\n")
+            here = run(first[2:], folder, program).stdout if first.startswith("$ ") else printed
+            if not is_printed(rest if first.startswith("$ ") else block, here):
+                yield f"{name}: shows\n{block}which was not printed so, but\n{here}"
 
 
 def main():

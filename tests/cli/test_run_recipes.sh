@@ -43,3 +43,36 @@ expect 1 'shows no command' <<'PAGE'
 true
 ```
 PAGE
+
+expect 0 '1 pages, 0 failed' <<'PAGE'
+```sh
+printf '%s\n' 'first' 'note: a' 'note: b' 'second  1 of 12.5 MiB' 'third'
+```
+```output
+first
+…
+second 1 of 13 MiB
+th…
+```
+```output
+$ echo one; echo two
+two
+```
+PAGE
+expect 1 'was not printed so' <<'PAGE'
+```sh
+printf '%s\n' 'first' 'note: a' 'second 1'
+```
+```output
+first
+second 1
+```
+PAGE
+expect 1 'was not printed so' <<'PAGE'
+```sh
+printf '%s\n' 'first 1'
+```
+```output
+first 2
+```
+PAGE
