@@ -17,10 +17,13 @@ Result<Checkpoint> open_hf_model(const std::string& path, const FormatChoice& ch
   Checkpoint model = SW_TRY(open_checkpoint(path, choice));
   const Location& location = model.location;
   if (location.traits.is_hf_model && !model.hf_config.empty()) return model;
-  const std::string found =
-      location.traits.is_hf_model ? "no config.json" : "a " + location.format + " checkpoint";
-  return fail(Code::kUsage, "{}: found {}, expected a Hugging Face model with its config.json",
-              called, found);
+  if (location.traits.is_hf_model) {
+    return fail(Code::kUsage, "{}: the model's config.json is missing; put it beside the weights",
+                called);
+  }
+  return fail(Code::kUsage,
+              "{}: found a {} checkpoint, expected a Hugging Face model with its config.json",
+              called, location.format);
 }
 
 Result<std::vector<DraftTensor>> draft_hf_model(const ModelFacts& facts, const HfModelUse& use,

@@ -7,6 +7,8 @@
 
 #include "base/fail.h"
 #include "base/text.h"
+#include "canonical/dequantise.h"
+#include "canonical/hf_model.h"
 #include "cli/byte_compare.h"
 #include "cli/commands.h"
 #include "cli/conversion_run.h"
@@ -48,13 +50,25 @@ Result<PreparedConversion> prepare_first(ConvertRequest request,
   return prepare_conversion(request);
 }
 
+// On the way through Megatron's format values and scales are multiplied out.
+Status check_comparable(const Checkpoint& source) {
+  const ModelTensors model =
+      SW_TRY(model_tensors(source.catalog, source.hf_config, source.files.get()));
+  if (model.quantised.empty()) return {};
+  return fail(Code::kUsage,
+              "{}: found {} quantised tensors, which come back multiplied out, and bytes can't be "
+              "compared; give a model that is not quantised",
+              source.location.path, model.quantised.size());
+}
+
 class Demo {
  public:
   Demo(const DemoCommand& command, DemoPlace place, Console& console)
       : command_(command), place_(std::move(place)), console_(console) {}
 
   Result<int> run(const std::string& input) {
-    const Checkpoint source = SW_TRY(open_checkpoint(input));
+    const Checkpoint source = SW_TRY(open_hf_model(input, FormatChoice{.flag = ""}, input));
+    SW_TRY(check_comparable(source));
     const CatalogSummary summary = summarize(source.catalog);
     say(fmt::format("{} ({}): {}, {}", input, source.location.format,
                     format_count(summary.tensors, "tensor"), format_bytes(summary.bytes)));

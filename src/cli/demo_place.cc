@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "base/fail.h"
+#include "io/in_place.h"
 #include "io/remove_tree.h"
 
 namespace shardwright::cli {
@@ -35,7 +36,9 @@ Result<DemoPlace> DemoPlace::make(const std::string& keep) {
 }
 
 DemoPlace::~DemoPlace() {
-  if (is_temporary_) (void)remove_tree(path_.c_str());
+  if (!is_temporary_) return;
+  (void)remove_tree(path_.c_str());
+  forget_outputs();
 }
 
 DemoPlace::DemoPlace(DemoPlace&& other) noexcept

@@ -5,6 +5,7 @@
 
 #include <filesystem>
 
+#include "io/in_place.h"
 #include "testing/temporary_folder.h"
 
 namespace shardwright::cli {
@@ -22,15 +23,20 @@ TEST(DemoPlace, ATemporaryOneGoesWithItsObject) {
     EXPECT_TRUE(fs::is_directory(path));
     EXPECT_EQ(place / "x", path + "/x");
     fs::create_directory(place / "x");
+    note_output_in_place();
   }
   EXPECT_FALSE(fs::exists(path));
+  EXPECT_FALSE(is_output_in_place()) << "it went with the place";
 }
 
 TEST(DemoPlace, AKeptOneStays) {
   const TemporaryFolder folder;
   {
     ASSERT_TRUE(DemoPlace::make(folder / "a/b"));
+    note_output_in_place();
   }
+  EXPECT_TRUE(is_output_in_place());
+  forget_outputs();
   EXPECT_TRUE(fs::is_directory(folder / "a/b"));
   folder.put("file", "");
   const Result<DemoPlace> refused = DemoPlace::make(folder / "file/c");

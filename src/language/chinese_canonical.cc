@@ -105,8 +105,8 @@ std::span<const Sentence> chinese_of_canonical() {
        "；作为 hf_extra 保留的是训练之前的值"},
       {"--map {}: two files have this name; rename one",
        "--map {}: 有两个文件叫这个名字；请给其中一个改名"},
-      {"{}: found {}, expected a Hugging Face model with its config.json",
-       "{}: 发现 {}，应为带 config.json 的 Hugging Face 模型"},
+      {"{}: found a {} checkpoint, expected a Hugging Face model with its config.json",
+       "{}: 发现 {} 检查点，应为带 config.json 的 Hugging Face 模型"},
       {"names lack '{}', which is put before them", "名称缺少 '{}'，已补在前面"},
       {"a whole {} model lies under each of '{}' and '{}'; convert takes one of them by --include "
        "'{}*'",
@@ -239,6 +239,8 @@ std::span<const Sentence> chinese_of_canonical() {
       {"tensor {}: found {} of a {} weight in one piece, expected whole rows that can be those "
        "of {}",
        "张量 {0}: 权重 {2} 的一块是 {1}，应为可以归入 {3} 的完整的行"},
+      {"{}: the model's config.json is missing; put it beside the weights",
+       "{}: 缺少模型的 config.json；请把它放在权重旁边"},
   });
   return kSentences;
 }

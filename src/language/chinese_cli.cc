@@ -262,6 +262,9 @@ std::span<const Sentence> chinese_of_cli() {
       {"shardwright: {}", "shardwright: {}"},
       {"one rank", "一个 rank"},
       {"entry", "个条目"},
+      {"{}: found {} quantised tensors, which come back multiplied out, and bytes can't be "
+       "compared; give a model that is not quantised",
+       "{}: 发现 {} 个量化张量，它们回来时已经反量化，无法逐字节比较；请给出没有量化的模型"},
   });
   return kSentences;
 }

@@ -733,7 +733,7 @@ TEST(Split, RefusesWhatItCantTakeApart) {
                         ": found 1 tensors for which family gemma3_vl has no rule: "
                         "vision_tower.post_layernorm.bias"));
   put_model(out / "bare", "", gemma({}));
-  EXPECT_THAT(refusal(out / "bare"), HasSubstr("found no config.json"));
+  EXPECT_THAT(refusal(out / "bare"), HasSubstr("bare: the model's config.json is missing"));
 }
 
 // Prefixes are those of a part, what follows is another model's.
