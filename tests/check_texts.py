@@ -32,7 +32,9 @@ NO_SENTENCE = re.compile(
     re.X,
 )
 # Where an argument is a word of English grammar ("is" or "are"), which Chinese has no place for.
-GRAMMAR = ("{}: {} {} {}; run {} again", "{} tensor{}, {} the first, {} {}")
+GRAMMAR = ("{} tensor{}, {} the first, {} {}",)
+# Single words that sentences are given as they are: those of such a sentence, names and results.
+SAID_ALIKE = "is are Megatron DoRA LoRA EQUAL DIFFERENT method context context/{} arguments".split()
 # Whose conditions are told by the compiler only.
 COMPILED = re.compile(r"(static_assert\([^;]*|\[\[\w+\(|throw )$")
 TOKEN = re.compile(
@@ -43,6 +45,8 @@ TOKEN = re.compile(
 ASKED = re.compile(r"\b(?:(?:fail|translated)\(\s*(?:[\w:. >?-]+,\s*)?|format_count\([^;\"]*,\s*)$")
 # What an error of the command line quotes, in files that speak English otherwise.
 QUOTED = re.compile(r"\b(?:add_paths?\([^;]*,|found\(text,|refuse\()\s*$")
+SAYS = re.compile(r"\b(?:fail|translated)\(")
+PARENTHESES = re.compile(TOKEN.pattern + r"|[()]", re.S | re.M)
 PLACEHOLDER = re.compile(r"\{\{|\}\}|\{([^{}]*)\}")
 
 
@@ -68,14 +72,42 @@ def words(literal):
     return re.findall(r"(?<![\w./*_-])(?:[A-Za-z][A-Za-z']+|a)(?![\w/*_.=-]*[\w=])", bare)
 
 
-def sentences(root):
-    """literal: where it stands first."""
-    found = {}
+def calls(text):
+    """(begin, end) of what is given to fail() and translated()."""
+    for call in SAYS.finditer(text):
+        depth = 0
+        for token in PARENTHESES.finditer(text, call.end() - 1):
+            depth += {"(": 1, ")": -1}.get(token[0], 0)
+            if depth == 0:
+                yield call.end(), token.start()
+                break
+
+
+def sources(root):
+    """(path within src, text) of all that speaks."""
     for path in sorted((root / "src").rglob("*")):
         name = path.relative_to(root / "src").as_posix()
         if path.suffix not in (".cc", ".h") or re.search(r"_test\.|fixture|golden|^(testing|language)/", name):
             continue
-        text = path.read_text()
+        yield name, path.read_text()
+
+
+def untranslated_words(root):
+    """(where, literal) for each single word that a sentence is given as it is: unlike a phrase of
+    several, no catalogue tells it apart from a name."""
+    for name, text in sources(root):
+        spans = list(calls(text))
+        for at, before, literal in literals(text):
+            if ASKED.search(before) or literal in SAID_ALIKE or len(words(literal)) != 1:
+                continue
+            if any(begin < at < end for begin, end in spans):
+                yield f"{name}:{text.count(chr(10), 0, at) + 1}", literal
+
+
+def sentences(root):
+    """literal: where it stands first."""
+    found = {}
+    for name, text in sources(root):
         for at, before, literal in literals(text):
             asked = ASKED.search(before)
             if COMPILED.search(before) or NO_SENTENCE.match(literal):
@@ -138,6 +170,8 @@ def faults(root):
             yield where
         else:
             known[english] = (chinese, where)
+    for where, literal in untranslated_words(root):
+        yield f"{where}: '{literal}' stays English within a sentence: translated() says it"
     for english, where in said.items():
         if english not in known:
             yield f"{where}: no Chinese for '{english}': add it to src/language"

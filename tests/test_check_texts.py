@@ -39,6 +39,17 @@ class Faults(unittest.TestCase):
         self.finds(SOURCE + 'auto c = translated("twice");\n', KNOWN, "no Chinese for 'twice'")
         self.finds(SOURCE + 'auto c = "twice"; auto d = "a/b.txt --flag";\n', KNOWN)
 
+    def test_a_word_within_a_sentence(self):
+        def given(argument):
+            said = '"{}: found {}, expected {}"'
+            return SOURCE + f"Status g() {{ return fail(Code::kIo, {said}, f(a), {argument}); }}\n"
+
+        self.finds(given('"b", ok ? "none" : c'), KNOWN, "io/a.cc:5: 'none' stays English within a sentence")
+        self.finds(given('"b", ok ? "see \'x y\'" : c'), KNOWN, "stays English within a sentence")
+        self.finds(given('"b", ok ? translated("none") : c'), KNOWN | {"none": "没有"})
+        self.finds(given('"2", "LoRA", fmt::format("{}/{}", c)'), KNOWN)
+        self.finds(SOURCE + 'auto c = "none";\n', KNOWN)
+
     def test_a_sentence_that_nothing_says(self):
         self.finds(SOURCE, KNOWN | {"it is gone": "它不在了"}, "nothing says 'it is gone'")
 

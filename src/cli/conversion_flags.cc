@@ -19,10 +19,9 @@
 namespace shardwright::cli {
 namespace {
 
-constexpr std::string_view kMegatronFormats =
-    "torch_dist (what Megatron-Core saves today) or legacy (mp_rank folders)";
-
 CLI::Option* add_target(CLI::App& app, std::string& format, std::string_view otherwise) {
+  const std::string megatron =
+      translated("torch_dist (what Megatron-Core saves today) or legacy (mp_rank folders)");
   const Vocabulary others = {
       .words = {},
       .aliases = {{"huggingface", "hf"},
@@ -34,13 +33,12 @@ CLI::Option* add_target(CLI::App& app, std::string& format, std::string_view oth
                   {"fsdp", "fsdp_dtensor"},
                   {"megatron_fsdp", "fsdp_dtensor"},
                   {"safetensor", "safetensors"}},
-      .doubts = {{"megatron", kMegatronFormats},
-                 {"mcore", kMegatronFormats},
-                 {"megatron_core", kMegatronFormats},
-                 {"torch",
-                  "torch_dist (what Megatron-Core saves today), legacy (its --ckpt-format torch) "
-                  "or dcp"},
-                 {"pytorch", "hf, whose weights are in safetensors files, or dcp"}}};
+      .doubts = {{"megatron", megatron},
+                 {"mcore", megatron},
+                 {"megatron_core", megatron},
+                 {"torch", translated("torch_dist (what Megatron-Core saves today), legacy (its "
+                                      "--ckpt-format torch) or dcp")},
+                 {"pytorch", translated("hf, whose weights are in safetensors files, or dcp")}}};
   std::vector<Choice<std::string>> choices;
   std::vector<std::string_view> names;
   std::vector<std::string_view> stored;

@@ -97,8 +97,9 @@ std::string choose_word(std::string& text, const Vocabulary& vocabulary) {
     return {};
   }
   const auto doubt = vocabulary.doubts.find(word);
-  const std::string_view meant =
-      doubt != vocabulary.doubts.end() ? doubt->second : nearest_of(word, vocabulary.words);
+  const std::string_view meant = doubt != vocabulary.doubts.end()
+                                     ? std::string_view(doubt->second)
+                                     : nearest_of(word, vocabulary.words);
   return found(text, word_list(vocabulary.words)) + std::string(vocabulary.more) +
          (meant.empty() ? "" : translated("; did you mean {}?", meant));
 }

@@ -32,8 +32,9 @@ using Synonyms = std::map<std::string_view, std::string_view>;
 /// The words that a value may be. Case, `-` for `_` and a leading `torch.` make no difference.
 struct Vocabulary {
   std::vector<std::string_view> words;
-  Synonyms aliases = {};       ///< what others call one of the words
-  Synonyms doubts = {};        ///< what could mean several, and the hint to give
+  Synonyms aliases = {};  ///< what others call one of the words
+  /// What could mean several, and the hint to give, in the language spoken.
+  std::map<std::string_view, std::string> doubts = {};
   std::string_view more = {};  ///< what else is allowed, to end the list of words
 };
 

@@ -77,11 +77,10 @@ std::string listed(const std::vector<Part>& parts) {
   constexpr std::size_t kMostNamed = 20;
   std::vector<std::string> names;
   for (const Part part : parts) names.push_back(part_text(part));
-  const std::string noun = names.size() == 1 ? "part " : "parts ";
-  if (names.size() == 1 || names.size() > kMostNamed) return noun + name_list(names);
+  if (names.size() == 1 || names.size() > kMostNamed) return name_list(names);
   const std::string last = names.back();
   names.pop_back();
-  return noun + name_list(names) + translated(" and ") + last;
+  return name_list(names) + translated(" and ") + last;
 }
 
 // Whether all that the plan makes is in OUT, by names and sizes.
@@ -138,9 +137,11 @@ PartPieces pieces_of_parts(const PieceList& pieces, std::uint32_t count) {
 
 std::unexpected<Error> parts_missing(const SavedPlan& plan, const std::vector<Part>& parts,
                                      std::string_view what) {
-  const bool is_one = parts.size() == 1;
-  return fail(Code::kPartsMissing, "{}: {} {} {}; run {} again", plan.request.output, listed(parts),
-              is_one ? "is" : "are", what, is_one ? "it" : "them");
+  const std::string numbers = listed(parts);
+  return parts.size() == 1 ? fail(Code::kPartsMissing, "{}: part {} is {}; run it again",
+                                  plan.request.output, numbers, what)
+                           : fail(Code::kPartsMissing, "{}: parts {} are {}; run them again",
+                                  plan.request.output, numbers, what);
 }
 
 Result<FinishedParts> find_finished_parts(const Directory& folder, const std::string& path,
@@ -164,7 +165,7 @@ Result<FinishedParts> find_finished_parts(const Directory& folder, const std::st
     return fail(Code::kPartsMissing, "{}: no part of it is written; run the parts first",
                 plan.request.output);
   }
-  if (counts.size() == 1) return parts_missing(plan, missing, "missing");
+  if (counts.size() == 1) return parts_missing(plan, missing, translated("missing"));
   return parts_missing(plan, missing,
                        translated("missing (parts of {} different counts are there, none of them "
                                   "all; this count lacks least)",

@@ -124,9 +124,9 @@ void set_labels(Json& document, const ConfigHead& head, std::vector<std::string>
   document["id2label"] = std::move(names);
   document["label2id"] = std::move(numbers);
   document.erase("num_labels");
-  notes.push_back(translated("config.json: id2label has {} now: {} has so many rows",
-                             head.rows == 1 ? "one label" : fmt::format("{} labels", head.rows),
-                             head.name));
+  notes.push_back(translated(
+      "config.json: id2label has {} now: {} has so many rows",
+      head.rows == 1 ? translated("one label") : translated("{} labels", head.rows), head.name));
 }
 
 // `bfloat16`, also with torch's name before it.

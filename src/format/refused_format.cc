@@ -61,7 +61,7 @@ std::unexpected<Error> refuse_nothing(const Directory& directory, const std::str
   }
   return fail(Code::kUnknownFormat,
               "{}: found {}, expected .metadata, *.safetensors or iter_* folders", where,
-              sample.empty() ? "nothing" : sample);
+              sample.empty() ? translated("nothing") : sample);
 }
 
 }  // namespace

@@ -160,6 +160,7 @@ std::span<const Sentence> chinese_of_arguments() {
        "window_attn_skip_freq: 发现 {}，应为 None、从 1 起的数或列表"},
       {"interleaved_attn_pattern: found {}, expected two counts",
        "interleaved_attn_pattern: 发现 {}，应为两个计数"},
+      {"exists", "存在"},
   });
   return kSentences;
 }

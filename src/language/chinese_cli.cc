@@ -72,7 +72,7 @@ std::span<const Sentence> chinese_of_cli() {
       {"canonical tensors", "规范张量"},
       {"tensors by stored names", "按存储名字的张量"},
       {"{}  (beside the model: {})\n", "{}  （模型之外：{}）\n"},
-      {"{}  (model: {} {})\n", "{}  （模型：{} {}）\n"},
+      {"{}  (model: {} {})\n", "{}  （模型：{} 个{}）\n"},
       {"in no file", "不在任何文件中"},
       {"was not in the index", "索引中原来没有"},
       {"in another file than the index said", "不在索引所说的文件中"},
@@ -265,6 +265,12 @@ std::span<const Sentence> chinese_of_cli() {
       {"{}: found {} quantised tensors, which come back multiplied out, and bytes can't be "
        "compared; give a model that is not quantised",
        "{}: 发现 {} 个量化张量，它们回来时已经反量化，无法逐字节比较；请给出没有量化的模型"},
+      {"torch_dist (what Megatron-Core saves today) or legacy (mp_rank folders)",
+       "torch_dist（Megatron-Core 现在保存的格式）或 legacy（mp_rank 文件夹）"},
+      {"torch_dist (what Megatron-Core saves today), legacy (its --ckpt-format torch) or dcp",
+       "torch_dist（Megatron-Core 现在保存的格式）、legacy（它的 --ckpt-format torch）或 dcp"},
+      {"hf, whose weights are in safetensors files, or dcp",
+       "hf（权重在 safetensors 文件中）或 dcp"},
   });
   return kSentences;
 }

@@ -187,7 +187,7 @@ std::span<const Sentence> chinese_of_convert() {
        "source and {} of the target are known by name and place",
        "--max-memory {}: 该转换至少需要 {} 字节（{} MiB）：要记住源的 {} 个张量和目标的 {} 个张"
        "量的名字和位置"},
-      {"{}: {} {} {}; run {} again", "{0}: {1} {3}；请再次运行{4}"},
+      {"{}: part {} is {}; run it again", "{}: 部分 {} {}；请再次运行它"},
       {"{}: no part of it is written; run the parts first",
        "{}: 它的任何部分都没有写；请先运行各部分"},
       {"missing (parts of {} different counts are there, none of them all; this count lacks "
@@ -319,6 +319,8 @@ std::span<const Sentence> chinese_of_convert() {
       {"a file of {} bytes", "一个 {} 字节的文件"},
       {"{}: cannot go on with this unfinished output: {}; remove it to begin anew",
        "{}: 无法接着写这个未完成的输出：{}；要从头开始请删除它"},
+      {"{}: parts {} are {}; run them again", "{}: 部分 {} {}；请再次运行它们"},
+      {"missing", "缺失"},
   });
   return kSentences;
 }

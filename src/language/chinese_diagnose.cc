@@ -38,6 +38,7 @@ std::span<const Sentence> chinese_of_diagnose() {
        "of {} of {} tensors",
        "{0}: 含有张量部分的 {2} 个文件中有 {1} 个；缺少 {3}{4}，随之缺少 {6} 个张量中 {5} 个的部"
        "分"},
+      {" among {}", "（共缺 {} 个）"},
   });
   return kSentences;
 }

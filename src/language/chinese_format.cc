@@ -306,6 +306,8 @@ std::span<const Sentence> chinese_of_format() {
       {"metadata.json names the zarr backend", "metadata.json 写明 zarr backend"},
       {"{} holds a .zarray", "{} 含有 .zarray"},
       {"{}; it is read by {}", "{}；可由 {} 读取"},
+      {"nothing", "空无一物"},
+      {"{} labels", "{} 个标签"},
   });
   return kSentences;
 }

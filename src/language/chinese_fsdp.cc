@@ -303,6 +303,8 @@ std::span<const Sentence> chinese_of_fsdp() {
        "data-parallel groups: loads of other sizes, or of a part, work and read more files",
        "文件是为 {} 个 rank 布置的，它们在各自的数据并行组中完全并行地加载全部内容：其他大小或部"
        "分内容的加载也可以，但会读更多文件"},
+      {"_w and _v", "_w 和 _v"},
+      {"one", "一个"},
   });
   return kSentences;
 }

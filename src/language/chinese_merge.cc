@@ -64,6 +64,7 @@ std::span<const Sentence> chinese_of_merge() {
       {"the model has no tensors of {}: no folder is written for it",
        "模型没有 {} 的张量：不为它写文件夹"},
       {"config.json has no {}: {} gets no config.json", "config.json 没有 {}：{} 没有 config.json"},
+      {"{} {} (here {})", "{} {}（此处为 {}）"},
   });
   return kSentences;
 }

@@ -128,6 +128,7 @@ std::span<const Sentence> chinese_of_model() {
       {"an extent of {} at axis {}", "轴 {1} 的范围为 {0}"},
       {"an extent of 1 at axis {}", "轴 {} 的范围为 1"},
       {"constant: has no pieces to lower", "constant: 没有可降低的部分"},
+      {"see 'shardwright map list'", "请看 'shardwright map list'"},
   });
   return kSentences;
 }

@@ -157,6 +157,8 @@ std::span<const Sentence> chinese_of_quantisation() {
        "its experts as mxfp4 blocks; --quantise fp8-block is for other models",
        "config.json: model_type 为 '{}'，应为 'gpt_oss'：没有别的模型以 mxfp4 块加载专家；"
        "--quantise fp8-block 适用于其他模型"},
+      {"symmetric", "对称"},
+      {"asymmetric", "非对称"},
   });
   return kSentences;
 }

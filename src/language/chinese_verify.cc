@@ -178,6 +178,7 @@ std::span<const Sentence> chinese_of_verify() {
        "的；请去掉或改正它们"},
       {"{}: {} padding rows of the vocabulary are left out, {} count",
        "{}: 词表的 {} 行填充不计入，计入 {} 行"},
+      {"see 'shardwright inspect'", "请看 'shardwright inspect'"},
   });
   return kSentences;
 }

@@ -129,7 +129,7 @@ std::vector<Row> rows_about_callers() {
        "PP 读取，不要强制要求三维。"},
       {"L03", Severity::kInfo, believing(of(kDense), {.expert = 1}),
        "An expert parallel size of 1 adds no directory coordinate; treat it as \"no EP\".",
-       "expert parallel size 为 1 不会增加目录坐标，应视为未启用 EP。"},
+       "专家并行大小为 1 时目录名中没有它的坐标，应视为未启用 EP。"},
       {"L04", Severity::kWarning, open_question(),
        "Directories have two coordinates and no usable args: either (tp,pp) or (tp,ep). Evidence "
        "so far: read without running anything: mp_rank_00_000, mp_rank_00_001, mp_rank_01_000, "

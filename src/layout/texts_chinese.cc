@@ -13,7 +13,7 @@ constexpr std::array kChineseTexts = {
          "EP={ep} 且 PP=1 时，Megatron 写出的是 "
          "mp_rank_{{tp}}_{{ep}}（两个坐标）。第二个坐标应按 EP 而不是 PP "
          "读取，不要强制要求三维。"},
-    Text{"L03", "expert parallel size 为 1 不会增加目录坐标，应视为未启用 EP。"},
+    Text{"L03", "专家并行大小为 1 时目录名中没有它的坐标，应视为未启用 EP。"},
     Text{"L04",
          "目录只有两个坐标且无可用 args：可能是 (tp,pp) 或 "
          "(tp,ep)。现有证据：{evidence}。请用 --pp 或 --ep 指定。"},

@@ -283,7 +283,7 @@ Result<std::vector<MergeFinding>> compare_parts(const std::vector<OpenedPart>& p
       if (said == config->values.end() || is_of_the_file(key)) continue;
       if (are_equal(said->second, value)) continue;
       different.push_back(
-          fmt::format("{} {} (here {})", key, value_text(said->second), value_text(value)));
+          translated("{} {} (here {})", key, value_text(said->second), value_text(value)));
     }
     if (different.empty()) continue;
     findings.push_back({"config",

@@ -369,7 +369,8 @@ class ArgsBuilder {
             Code::kConfigMissing,
             "config.json: found layer {} to be {} by {}, expected what its tensors show ({} "
             "{}); make them agree",
-            layer, kinds[layer], rule.hf[0], tensor, exists ? "exists" : "does not exist");
+            layer, kinds[layer], rule.hf[0], tensor,
+            exists ? translated("exists") : translated("does not exist"));
       }
     }
     return {};

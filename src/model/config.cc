@@ -89,7 +89,7 @@ Result<std::int64_t> whole_number(std::string_view name, const ArgValue& value, 
                 "{}: found {}, expected {}; correct it or give another "
                 "configuration",
                 name, to_string(value),
-                negated ? std::string("True or False") : fmt::format("0 to {}", kMaxSize));
+                negated ? std::string("True or False") : translated("0 to {}", kMaxSize));
   }
   return *number;
 }

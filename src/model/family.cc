@@ -235,7 +235,7 @@ Result<const Mapping*> find_family(std::span<const Mapping> mappings, std::strin
   const std::string_view near = nearest_of(name, names);
   if (meant.empty() && !near.empty()) meant.emplace_back(near);
   return fail(Code::kNoFamily, "no family is called '{}'; {}", name,
-              meant.empty() ? "see 'shardwright map list'"
+              meant.empty() ? translated("see 'shardwright map list'")
                             : translated("did you mean {}?", fmt::join(meant, ", ")));
 }
 

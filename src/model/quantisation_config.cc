@@ -162,8 +162,9 @@ class WeightsReader {
     } else if (strategy_ == "tensor" && packed.is_symmetric) {
       packed.group = -1;
     } else if (strategy_ != "group" || group_ < 1) {
-      return refuse(translated("with {} integers of strategy '{}'",
-                               packed.is_symmetric ? "symmetric" : "asymmetric", strategy_));
+      return refuse(translated(
+          "with {} integers of strategy '{}'",
+          packed.is_symmetric ? translated("symmetric") : translated("asymmetric"), strategy_));
     }
     return add(packed);
   }

@@ -64,7 +64,7 @@ std::optional<Error> drop_lost_chunks(Checkpoint& checkpoint, const Defects& def
               "parts of {} of {} tensors",
               checkpoint.location.path, used.size() - missing.size(), used.size(),
               catalog.files[*missing.begin()],
-              missing.size() == 1 ? "" : fmt::format(" among {}", missing.size()), tensors,
+              missing.size() == 1 ? "" : translated(" among {}", missing.size()), tensors,
               catalog.tensors.size())
       .error();
 }

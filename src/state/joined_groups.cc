@@ -16,7 +16,7 @@ Status JoinedGroups::add(const Document& from, Value list, const std::string& ho
   for (std::size_t g = 0; g < list.size(); ++g) is_list = is_list && list[g].is(Kind::kDict);
   if (!is_list) {
     return fail(Code::kStateUnreadable, "{}: found {}, expected a list of parameter groups", holder,
-                list ? pickle::kind_name(list.kind()) : "nothing");
+                list ? std::string(pickle::kind_name(list.kind())) : translated("nothing"));
   }
   const auto own = [&](Value value) -> Result<Value> {
     if (&from == &document_) return value;

@@ -45,7 +45,8 @@ std::optional<CanonicalTensor> find_tensor(const Catalog& catalog, const std::st
 std::unexpected<Error> refuse_name(const std::string& name, const std::vector<std::string>& names) {
   const std::string_view meant = nearest_of(name, names);
   return fail(Code::kUsage, "the checkpoint has no tensor '{}'; {}", printable(name),
-              meant.empty() ? "see 'shardwright inspect'" : translated("did you mean {}?", meant));
+              meant.empty() ? translated("see 'shardwright inspect'")
+                            : translated("did you mean {}?", meant));
 }
 
 // By the name that one rank's copy is stored under, that copy.

@@ -140,7 +140,8 @@ Status check_count(const std::string& name, const Parts& parts) {
   const auto last = static_cast<std::size_t>(parts.by_place.rbegin()->first.first);
   if (last >= parts.by_place.size() || parts.by_place.size() != (last + 1) * halves) {
     return fail(Code::kUnmatchedSource, "tensor {}: found {} of its pieces, expected {}{}", name,
-                parts.by_place.size(), parts.has_halves ? "_w and _v" : "one",
+                parts.by_place.size(),
+                parts.has_halves ? translated("_w and _v") : translated("one"),
                 last == 0 ? "" : translated(" of each expert from 0 to {}", last));
   }
   return {};

@@ -138,13 +138,14 @@ Status LegacyOptimizerLayout::check_alike(std::span<const std::size_t> share) co
     const TrainedParameter& one = parameters_[parameter];
     const TrainedParameter& first = parameters_[share.front()];
     if (one.states == first.states) continue;
-    return fail(Code::kOptimizerUnsupported,
-                "tensor {}: found the optimizer states {}, expected {} as of {}, which is in the "
-                "same parameter group; convert without them (--optimizer drop)",
-                one.desc.name,
-                one.states.empty() ? "none" : fmt::to_string(fmt::join(one.states, ", ")),
-                first.states.empty() ? "none" : fmt::to_string(fmt::join(first.states, ", ")),
-                first.desc.name);
+    return fail(
+        Code::kOptimizerUnsupported,
+        "tensor {}: found the optimizer states {}, expected {} as of {}, which is in the "
+        "same parameter group; convert without them (--optimizer drop)",
+        one.desc.name,
+        one.states.empty() ? translated("none") : fmt::to_string(fmt::join(one.states, ", ")),
+        first.states.empty() ? translated("none") : fmt::to_string(fmt::join(first.states, ", ")),
+        first.desc.name);
   }
   return {};
 }
