@@ -396,6 +396,13 @@ TEST(ParseArguments, RefusesWithTheFlagsName) {
       {{"merge", "o", "--component", "images"}, "--component: found 'images', expected NAME=DIR"},
       {{"merge", "o", "--component", "=x"}, "--component: found '=x'"},
       {{"merge", "o", "--component", "x="}, "--component: found 'x='"},
+      {{"convert", "--part", "1/2", "a", "b"}, "convert: --part requires --plan"},
+      {{"convert", "--", "-a", "-b", "--to", "hf"},
+       "convert: '--to' stands behind '--', where all words are paths"},
+      {{"convert", "a", "b", "--to", "hf", "--tp", "1", "--tp", "2"},
+       "convert: --tp is given more than once"},
+      {{"verify", "a", "--lang", "en", "--lang", "zh"}, "verify: --lang is given more than once"},
+      {{"convert", "a", "b", "--to", "hf", "--tp"}, "convert: --tp is given without its value"},
       {{"demo", "x"}, "demo: 'x' is one argument too many; it takes none"},
       {{"demo", "--kep", "x"}, "did you mean --keep?"},
   };

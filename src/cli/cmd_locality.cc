@@ -78,6 +78,12 @@ ObjectTotals object_totals(const Catalog& catalog, const JobLayout& layout) {
 
 Status check_format(const Location& location) {
   if (location.format == "torch_dist" || location.format == "dcp") return {};
+  if (location.format == "hf_dcp") {
+    return fail(Code::kUnsupportedFormat,
+                "{}: its tensors have Hugging Face's names, and only Megatron's say which rank "
+                "loads them; make one of it with 'shardwright convert IN OUT --to torch_dist'",
+                location.path);
+  }
   return fail(Code::kUnsupportedFormat,
               "{}: found {}, expected torch_dist or dcp, whose files name the ranks that wrote "
               "them; make one of it with 'shardwright convert IN OUT --to torch_dist'",

@@ -103,8 +103,16 @@ std::unexpected<Error> refuse_command(const CLI::App& app, const std::vector<std
               printable(rest.front()), listed, hint(rest.front(), names, app));
 }
 
-std::unexpected<Error> refuse_extra(const CLI::App& app, const std::string& extra) {
+std::unexpected<Error> refuse_extra(const CLI::App& app, const std::string& extra,
+                                    std::span<const std::string> arguments) {
   const CommandHelp& help = *find_command(app.get_name());
+  const auto end_of_flags = std::ranges::find(arguments, "--");
+  if (extra.starts_with('-') &&
+      std::find(end_of_flags, arguments.end(), extra) != arguments.end()) {
+    return fail(Code::kUsage,
+                "{}: '{}' stands behind '--', where all words are paths; put flags before it",
+                help.name, printable(extra));
+  }
   if (extra.size() < 2 || extra[0] != '-') {
     return fail(Code::kUsage, "{}: '{}' is one argument too many; it takes {}; {}", help.name,
                 printable(extra), help.usage.empty() ? translated("none") : help.usage,
@@ -142,18 +150,18 @@ bool asks_for_help(const CLI::App& app) {
 
 // Whether every word has a place, the most telling of mistakes: an unknown one may be why
 // something else is missing. REQUIRES: a command was chosen.
-Status check_words(const CLI::App& command, const std::vector<std::string>& rest) {
+Status check_words(const CLI::App& command, const std::vector<std::string>& rest,
+                   std::span<const std::string> arguments) {
   const bool lacks_action =
       !command.get_subcommands({}).empty() && command.get_subcommands().empty();
   if (lacks_action) return refuse_command(command, rest);
-  if (!rest.empty()) return refuse_extra(command, rest.front());
+  if (!rest.empty()) return refuse_extra(command, rest.front(), arguments);
   return {};
 }
 
-// What CLI11 says, which knows English only.
+// What CLI11 says, in plain words and in the language spoken.
 std::string said_of(const CLI::Error& error) {
   const std::string what = printable(error.what());
-  if (speaks_english()) return what;
   const auto both_sides = [&](std::string_view verb) {
     const std::size_t at = what.find(verb);
     const bool has = at != std::string::npos;
@@ -168,10 +176,24 @@ std::string said_of(const CLI::Error& error) {
     return translated("{} excludes {}", flag, other);
   }
   if (dynamic_cast<const CLI::ArgumentMismatch*>(&error) != nullptr) {
-    return translated("{}: given without its value, or more often than once",
-                      both_sides(":").first);
+    const auto [flag, counts] = both_sides(":");
+    if (counts.contains("At Most")) return translated("{} is given more than once", flag);
+    if (counts.contains("missing")) return translated("{} is given without its value", flag);
   }
   return what;
+}
+
+// A flag that was given without the one that it goes with.
+std::string lacks_companion(const CLI::App& app) {
+  for (const CLI::Option* option : app.get_options()) {
+    if (option->count() == 0) continue;
+    for (const CLI::Option* other : option->get_needs()) {
+      if (other->count() == 0) {
+        return translated("{} requires {}", option->get_name(), other->get_name());
+      }
+    }
+  }
+  return {};
 }
 
 Status refuse(const CLI::App& command, const CLI::Error& error) {
@@ -181,7 +203,11 @@ Status refuse(const CLI::App& command, const CLI::Error& error) {
     return fail(Code::kUsage, "{}", what);
   }
   const auto actions = command.get_subcommands();
-  const CLI::Option* missing = missing_option(actions.empty() ? command : *actions.front());
+  const CLI::App& asked = actions.empty() ? command : *actions.front();
+  if (const std::string lacking = lacks_companion(asked); !lacking.empty()) {
+    return fail(Code::kUsage, "{}: {}; {}", command.get_name(), lacking, see_help(command));
+  }
+  const CLI::Option* missing = missing_option(asked);
   if (missing != nullptr) {
     return fail(Code::kUsage, "{} is missing; give {}", missing->get_name(),
                 missing->get_description());
@@ -190,14 +216,15 @@ Status refuse(const CLI::App& command, const CLI::Error& error) {
 }
 
 // What a command line comes to that CLI11 took, or did not take because of `error`.
-Result<std::optional<ShowText>> judge(const CLI::App& root, const CLI::Error* error) {
+Result<std::optional<ShowText>> judge(const CLI::App& root, const CLI::Error* error,
+                                      std::span<const std::string> arguments) {
   std::vector<std::string> rest = root.remaining(true);
   std::erase(rest, "--");
   const auto chosen = root.get_subcommands();
   const bool asks_help = asks_for_help(root);
   if (chosen.empty() && !(asks_help && rest.empty())) return refuse_command(root, rest);
   if (asks_help) return ShowText{root.help()};
-  SW_TRY(check_words(*chosen.front(), rest));
+  SW_TRY(check_words(*chosen.front(), rest, arguments));
   if (error != nullptr) SW_TRY(refuse(*chosen.front(), *error));
   return std::nullopt;
 }
@@ -232,9 +259,9 @@ Result<std::optional<ShowText>> CommandLine::parse(std::span<const std::string> 
   } catch (const CLI::CallForVersion&) {
     return ShowText{version_text(), true};
   } catch (const CLI::Error& error) {
-    return judge(*root_, &error);
+    return judge(*root_, &error, arguments);
   }
-  return judge(*root_, nullptr);
+  return judge(*root_, nullptr, arguments);
 }
 
 CLI::App& add_action(CLI::App& command, const std::string& name) {

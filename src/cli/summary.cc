@@ -75,18 +75,20 @@ std::vector<UnusualSize> unusual_sizes(const ParallelConfig& parallel) {
   return sizes;
 }
 
-std::string layout_text(const ParallelConfig& parallel) {
+std::string layout_text(const ParallelConfig& parallel, std::int64_t shards) {
   Facts facts;
   for (const UnusualSize& size : unusual_sizes(parallel)) {
     facts.emplace_back(size.name, std::to_string(size.size));
   }
-  return facts.empty() ? translated("one rank") : facts_text(facts);
+  std::string text = facts_text(facts);
+  if (shards > 1) text += (text.empty() ? "" : ", ") + translated("{} ranks", shards);
+  return text.empty() ? translated("one rank") : text;
 }
 
 std::string target_text(const ConvertRequest& request) {
   const TargetTraits& traits = traits_of(request.format);
   std::string text(traits.name);
-  if (traits.has_grid) text += ", " + layout_text(request.parallel);
+  if (traits.has_grid) text += ", " + layout_text(request.parallel, request.shards);
   return text;
 }
 

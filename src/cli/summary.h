@@ -44,8 +44,9 @@ struct UnusualSize {
   std::int64_t size;
 };
 [[nodiscard]] std::vector<UnusualSize> unusual_sizes(const ParallelConfig& parallel);
-/// `TP 2, PP 4`: sizes that are not 1, or `one rank`.
-[[nodiscard]] std::string layout_text(const ParallelConfig& parallel);
+/// `TP 2, PP 4`: sizes that are not 1, or `one rank`; where ranks just share out what there is
+/// (`shards`), `3 ranks`.
+[[nodiscard]] std::string layout_text(const ParallelConfig& parallel, std::int64_t shards = 1);
 
 /// `torch_dist, TP 2`: a conversion's target, and its layout where it has one.
 [[nodiscard]] std::string target_text(const ConvertRequest& request);

@@ -94,6 +94,7 @@ TEST(Facts, TellTheLayoutAndTheModel) {
 
 TEST(LayoutText, LeavesOutWhatIsUsual) {
   EXPECT_EQ(layout_text({}), "one rank");
+  EXPECT_EQ(layout_text({}, 3), "3 ranks");
   EXPECT_EQ(layout_text({2, 4, 1, 8, 2}), "TP 2, PP 4, EP 8");
   EXPECT_EQ(layout_text({2, 1, 3, 1, 1}), "TP 2, VPP 3, ETP 1");
 }

@@ -155,6 +155,13 @@ std::string plan_file_text(const SavedPlan& plan) {
 }
 
 Result<SavedPlan> read_plan_file(const std::string& path) {
+  std::error_code ignored;
+  if (std::filesystem::is_directory(path, ignored)) {
+    return fail(Code::kNotAFile,
+                "{}: found a folder, expected a saved plan; 'shardwright plan ... --save FILE' "
+                "makes one",
+                path);
+  }
   const std::string text = SW_TRY(read_named_file(path, kMostFileBytes));
   return parse_plan_file(text, path);
 }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "convert/upcycled_router.h"
 
+#include <fmt/format.h>
+
 #include <cmath>
 #include <utility>
 
@@ -47,8 +49,10 @@ Result<DraftTensor> draft_router(Drafting& drafting, const Arguments& arguments,
   } else {
     weights.layers.push_back(name);
   }
-  const std::uint32_t source = add_made_source(drafting, {"new " + name, first.desc.dtype, made},
-                                               make_router_file("new " + name, std::move(weights)));
+  // The seed is part of the plan: a run of another one is another conversion, not another source.
+  const std::string drawn = fmt::format("new {}, seed={}", name, wanted.seed);
+  const std::uint32_t source = add_made_source(drafting, {drawn, first.desc.dtype, made},
+                                               make_router_file(drawn, std::move(weights)));
   DraftTensor router{{name, first.desc.dtype, made}, {}, std::nullopt};
   const int expert_axis = is_stack ? 1 : 0;
   router.desc.shape[expert_axis] = wanted.experts;

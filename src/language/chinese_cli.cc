@@ -152,7 +152,7 @@ std::span<const Sentence> chinese_of_cli() {
        "{} 要写在命令之后：shardwright {} ... {}"},
       {"{} requires {}", "{} 需要 {}"},
       {"{} excludes {}", "{} 与 {} 不能同用"},
-      {"{}: given without its value, or more often than once", "{}: 没有给出值，或给出不止一次"},
+      {"{} is given more than once", "{} 给了不止一次"},
       {"{} is missing; give {}", "缺少 {}；请给出：{}"},
       {"standard output: cannot be written", "标准输出：无法写入"},
       {"; only this report is missing: the output is in its place",
@@ -271,6 +271,14 @@ std::span<const Sentence> chinese_of_cli() {
        "torch_dist（Megatron-Core 现在保存的格式）、legacy（它的 --ckpt-format torch）或 dcp"},
       {"hf, whose weights are in safetensors files, or dcp",
        "hf（权重在 safetensors 文件中）或 dcp"},
+      {"{} ranks", "{} 个 rank"},
+      {"{} is given without its value", "{} 没有给出值"},
+      {"{}: '{}' stands behind '--', where all words are paths; put flags before it",
+       "{}: '{}' 位于 '--' 之后，那里的词都是路径；请把参数放在它前面"},
+      {"{}: its tensors have Hugging Face's names, and only Megatron's say which rank loads them; "
+       "make one of it with 'shardwright convert IN OUT --to torch_dist'",
+       "{}: 其张量使用 Hugging Face 的名字，只有 Megatron 的名字才说明由哪个 rank 加载；请用 "
+       "'shardwright convert IN OUT --to torch_dist' 生成一个"},
   });
   return kSentences;
 }

@@ -109,6 +109,7 @@ std::span<const Sentence> chinese_of_components() {
        "--source-ep, --source-etp, --source-tp: 发现 {}，应为 1 到 {}"},
       {"other sizes than in the layers before", "与前面各层不同的大小"},
       {"the same in all layers", "各层相同"},
+      {"'{}': {} is given twice; give it once", "'{}': {} 给了两次；请只给一次"},
   });
   return kSentences;
 }

@@ -321,6 +321,8 @@ std::span<const Sentence> chinese_of_convert() {
        "{}: 无法接着写这个未完成的输出：{}；要从头开始请删除它"},
       {"{}: parts {} are {}; run them again", "{}: 部分 {} {}；请再次运行它们"},
       {"missing", "缺失"},
+      {"{}: found a folder, expected a saved plan; 'shardwright plan ... --save FILE' makes one",
+       "{}: 发现文件夹，应为保存的计划；用 'shardwright plan ... --save FILE' 生成"},
   });
   return kSentences;
 }

@@ -154,6 +154,8 @@ std::span<const Sentence> chinese_of_mimo() {
       {"{}: no tensors in its dict, nor under state_dict, model, module or model_state_dict",
        "{}: 它的 dict 中没有张量，state_dict、model、module 和 model_state_dict 之下也没有"},
       {"its state dict", "它的 state dict"},
+      {"tensor {}: this is a component's, and family {} has none; it is of another model",
+       "张量 {}: 属于一个组件，而家族 {} 没有组件；它是另一个模型的"},
   });
   return kSentences;
 }

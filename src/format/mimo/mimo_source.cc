@@ -61,10 +61,16 @@ bool is_renamed_alike(const Mapping& a, const Mapping& b, const std::vector<std:
 
 std::unexpected<Error> no_routes(std::span<const Mapping> mappings, std::string_view family,
                                  std::string_view name) {
+  const std::string known = known_paths(mappings);
+  if (known.empty()) {
+    return fail(Code::kNoFamily,
+                "tensor {}: this is a component's, and family {} has none; it is of another model",
+                name, mappings.empty() ? family : std::string_view(mappings.front().family));
+  }
   return fail(Code::kNoFamily, "tensor {}: {}; known are {}; --map takes a family's file", name,
               family.empty() ? "no family has this component"
                              : translated("family {} has no such component", family),
-              known_paths(mappings));
+              known);
 }
 
 class Renaming {
