@@ -55,6 +55,30 @@ class ComponentParser {
   std::set<std::string, std::less<>> names_;
 };
 
+Result<HeldTensor> parse_held_tensor(const JsonNode& node) {
+  HeldTensor held{SW_TRY(node.texts())};
+  const bool are_names = std::ranges::none_of(held.names, [](const std::string& name) {
+    return name.empty() || name.starts_with('.') || name.ends_with('.');
+  });
+  if (held.names.empty() || !are_names) {
+    return node.invalid("no name", "a tensor's, as it is behind the part's prefix");
+  }
+  return held;
+}
+
+// What a file inherits may be of parts that it has not.
+Status add_held(const JsonNode& holds, std::vector<AlikePart>& parts) {
+  for (const auto& [prefix, node] : SW_TRY(holds.members())) {
+    std::vector<HeldTensor> held;
+    for (const JsonNode& each : SW_TRY(node.elements())) {
+      held.push_back(SW_TRY(parse_held_tensor(each)));
+    }
+    const auto part = std::ranges::find(parts, prefix, &AlikePart::megatron);
+    if (part != parts.end()) part->holds = std::move(held);
+  }
+  return {};
+}
+
 }  // namespace
 
 // An encoder and the projection behind it may lie in two places: then a component has two routes.
@@ -109,9 +133,8 @@ Result<std::vector<NeededConfig>> parse_needed_config(const JsonNode& root) {
 
 Result<std::vector<AlikePart>> parse_alike(const JsonNode& root) {
   std::vector<AlikePart> parts;
-  const std::optional<JsonNode> list = root.find("alike");
-  if (!list) return parts;
-  const std::vector<JsonNode> nodes = SW_TRY(list->elements());
+  std::vector<JsonNode> nodes;
+  if (const std::optional<JsonNode> list = root.find("alike")) nodes = SW_TRY(list->elements());
   for (const JsonNode& node : nodes) {
     SW_TRY(node.only({"megatron", "hf", "optional"}));
     AlikePart& part = parts.emplace_back();
@@ -124,7 +147,22 @@ Result<std::vector<AlikePart>> parse_alike(const JsonNode& root) {
       return node.invalid("no prefixes", "'megatron' and 'hf' with a dot at their ends");
     }
   }
+  if (const std::optional<JsonNode> holds = root.find("holds")) {
+    SW_TRY(add_held(*holds, parts));
+  }
   return parts;
+}
+
+Status check_held(const JsonNode& root, const std::vector<AlikePart>& parts) {
+  const std::optional<JsonNode> holds = root.find("holds");
+  if (!holds) return {};
+  for (const auto& [prefix, node] : SW_TRY(holds->members())) {
+    if (node.is_null()) continue;
+    if (std::ranges::find(parts, prefix, &AlikePart::megatron) == parts.end()) {
+      return node.invalid("'" + prefix + "'", "the 'megatron' of a part in 'alike'");
+    }
+  }
+  return {};
 }
 
 }  // namespace shardwright

@@ -33,8 +33,8 @@ Result<const Json*> json_of(Source& source) {
 
 /// The parts of a family that the families extending it may change entry by entry.
 bool is_merged_by_entry(std::string_view key) {
-  constexpr std::array<std::string_view, 5> kKeys{"sizes", "indices", "groups", "config",
-                                                  "components"};
+  constexpr std::array<std::string_view, 6> kKeys{"sizes",  "indices",    "groups",
+                                                  "config", "components", "holds"};
   return std::ranges::find(kKeys, key) != kKeys.end();
 }
 
@@ -396,7 +396,7 @@ Result<Mapping> parse_resolved(const JsonNode& root, bool is_abstract) {
        "beyond_args",   "config_section", "sizes",      "indices",      "groups",
        "rules",         "copies",         "ignore",     "config",       "components",
        "alike",         "models",         "names_from", "library",      "torch_dist_prefix",
-       "computed",      "token_tables",   "modules",    "float32"}));
+       "computed",      "token_tables",   "modules",    "float32",      "holds"}));
   Mapping mapping;
   SW_TRY(parse_identity(root, is_abstract, mapping));
   const KnownNames known = SW_TRY(parse_numbers(root, mapping));
@@ -466,6 +466,7 @@ Result<std::vector<Mapping>> parse_mappings(std::span<const MappingText> texts,
     const bool is_abstract = SW_TRY(flag_or(root, "abstract", false));
     Mapping mapping = SW_TRY(parse_resolved(root, is_abstract));
     mapping.file = name;
+    if (!is_abstract) SW_TRY(check_held(JsonNode(*source.json, name + "#"), mapping.alike));
     if (!is_abstract) mappings.push_back(std::move(mapping));
   }
   return mappings;

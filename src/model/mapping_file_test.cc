@@ -76,6 +76,9 @@ TEST(ParseMapping, NamesThePlaceOfEveryFault) {
       {"/indices/z", R"({"size": "nope"})", "f.json#/indices/z/size", "'nope'"},
       {"/indices/layers", R"({"size": "layers"})", "f.json#/indices/layers", "'layers'"},
       {"/indices/z", R"({})", "f.json#/indices/z", "no 'size'"},
+      {"/holds", R"({"tower.": ["norm.weight"]})", "f.json#/holds/tower.", "found 'tower.'"},
+      {"/holds", R"({"tower.": [""]})", "f.json#/holds/tower./0", "no name"},
+      {"/holds", R"({"tower.": "norm.weight"})", "f.json#/holds/tower.", "a list"},
       {"/rules", "{}", "f.json#/rules", "a list"},
       {"/rules/1", "7", "f.json#/rules/1", "an object"},
       {"/rules/1", R"({"use": "nope"})", "f.json#/rules/1/use", "group 'nope'"},
@@ -300,6 +303,33 @@ TEST(ParseMappings, AFamilyChangesWhatItExtendsEntryByEntry) {
   EXPECT_EQ(std::get<Rule>(section.items[0].value).hf[0].text(), "h.{layer}.d");
 }
 
+// One may have none of the parts that are spoken of in what it extends.
+TEST(ParseMappings, WhatPartsHoldIsInheritedPartByPart) {
+  OrderedJson base = minimal();
+  base["alike"] = OrderedJson::parse(R"([{"megatron": "tower.", "hf": "vision."},
+                                         {"megatron": "projector.", "hf": "projector."}])");
+  base["holds"] = OrderedJson::parse(R"({"tower.": ["a", ["b", "c"]], "projector.": ["d"]})");
+  const std::string child = R"({"family": "child", "extends": "f", "architectures": ["C"],
+      "model_types": ["c"], "alike": [{"megatron": "tower.", "hf": "tower."}], "holds": )";
+  const std::string text = base.dump();
+  const auto names_of_tower = [&](const std::string& holds) -> std::vector<std::string> {
+    const std::string whole = child + holds + "}";
+    const std::vector<MappingText> texts{{"child.json", whole}, {"f.json", text}};
+    const auto mappings = parse_mappings(texts);
+    if (!mappings) return {mappings.error().message};
+    std::vector<std::string> names;
+    for (const HeldTensor& held : (*mappings)[0].alike.at(0).holds) {
+      names.insert(names.end(), held.names.begin(), held.names.end());
+    }
+    return names;
+  };
+  EXPECT_THAT(names_of_tower("{}"), testing::ElementsAre("a", "b", "c"));
+  EXPECT_THAT(names_of_tower(R"({"tower.": ["e"]})"), testing::ElementsAre("e"));
+  EXPECT_THAT(names_of_tower(R"({"tower.": null, "projector.": null})"), testing::IsEmpty());
+  EXPECT_THAT(names_of_tower(R"({"projector.": ["e"]})"),
+              testing::ElementsAre(testing::HasSubstr("child.json#/holds/projector.")));
+}
+
 // The limit is of the row of files, not of how they happen to be sorted.
 TEST(ParseMappings, RowsOfExtendedFilesAreLimitedInAnyOrder) {
   for (const bool base_first : {true, false}) {
@@ -424,7 +454,8 @@ TEST(Schema, DefinesEveryFieldThatTheParserKnows) {
         "rows",        "repeat",       "stride",     "offset",        "ways",
         "value",       "original",     "emitted",    "kind",          "args",
         "map",         "else",         "when_set",   "integer",       "inferred",
-        "beyond_args", "inert",        "named",      "none_without",  "computed"}) {
+        "beyond_args", "inert",        "named",      "none_without",  "computed",
+        "alike",       "holds"}) {
     EXPECT_TRUE(keys.contains(field)) << field;
   }
 }

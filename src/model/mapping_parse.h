@@ -61,9 +61,12 @@ struct ParsedTransform {
 [[nodiscard]] Result<ParsedTransform> parse_transform(const JsonNode& node, const KnownNames& known,
                                                       const std::vector<std::string>& loops);
 
-/// The members needs_args, needs_config and alike of a mapping file; empty where it has none.
+/// The members needs_args, needs_config and alike (with what `holds` says of its parts) of a
+/// mapping file; empty where it has none.
 [[nodiscard]] Result<std::vector<NeededArg>> parse_needed_args(const JsonNode& root);
 [[nodiscard]] Result<std::vector<NeededConfig>> parse_needed_config(const JsonNode& root);
 [[nodiscard]] Result<std::vector<AlikePart>> parse_alike(const JsonNode& root);
+/// Whether what a file says itself in `holds`, before those that it extends, is of `parts`.
+[[nodiscard]] Status check_held(const JsonNode& root, const std::vector<AlikePart>& parts);
 
 }  // namespace shardwright

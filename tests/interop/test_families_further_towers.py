@@ -127,6 +127,16 @@ FORMS = [(name, form) for name in CASES for form in ("published", "modules")]
 FORMS += [(name, "published") for name in WRITTEN]
 
 
+def embedder(name, width):
+    """What makes tokens of pictures or sound."""
+    return {
+        f"{name}.embedding.weight": (28, width),
+        f"{name}.hard_embedding_norm.weight": (width,),
+        f"{name}.soft_embedding_norm.weight": (width,),
+        f"{name}.embedding_projection.weight": (72, width),
+    }
+
+
 def gemma3n(folder):
     """The text model behind another prefix, and some tensors of towers."""
     config = transformers.AutoConfig.for_model("gemma3n_text", **FURTHER_SIZES["gemma3n_text"])
@@ -141,11 +151,10 @@ def gemma3n(folder):
     for name, shape in {
         "vision_tower.timm_model.blocks.0.0.conv_exp.weight": (24, 12, 3, 3),
         "vision_tower.timm_model.blocks.3.1.attn.value.proj.weight": (24, 36, 1, 1),
-        "embed_vision.embedding.weight": (28, 48),
-        "embed_vision.embedding_projection.weight": (72, 48),
+        **embedder("embed_vision", 48),
         "audio_tower.conformer.0.attention.attn.q_proj.weight": (36, 36),
         "audio_tower.conformer.0.attention.post.out_proj.weight": (36, 36),
-        "embed_audio.embedding_projection.weight": (72, 36),
+        **embedder("embed_audio", 36),
     }.items():
         tensors["model." + name] = torch.randn(shape, generator=generator).bfloat16()
     written = dict(

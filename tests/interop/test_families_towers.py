@@ -139,8 +139,14 @@ def kimi_k25(folder):
     }
     for name, shape in {
         "vision_tower.patch_embed.proj.weight": (36, 3, 14, 14),
+        "vision_tower.patch_embed.proj.bias": (36,),
+        "vision_tower.patch_embed.pos_emb.weight": (8, 8, 36),
         "vision_tower.encoder.blocks.0.wqkv.weight": (108, 36),
         "vision_tower.encoder.blocks.1.wqkv.weight": (108, 36),
+        "vision_tower.encoder.final_layernorm.weight": (36,),
+        "vision_tower.encoder.final_layernorm.bias": (36,),
+        "mm_projector.pre_norm.weight": (36,),
+        "mm_projector.pre_norm.bias": (36,),
         "mm_projector.proj.0.weight": (72, 144),
     }.items():
         tensors[name] = torch.randn(shape, generator=generator).bfloat16()
