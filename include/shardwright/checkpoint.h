@@ -135,16 +135,17 @@ class Defects {
   [[nodiscard]] const std::map<std::string, Error, std::less<>>& aside() const { return aside_; }
 
   /// Notes that the bytes of a chunk are not to be had: it was reported.
-  void lose(const std::string& tensor, std::size_t chunk) { lost_.emplace(tensor, chunk); }
-  [[nodiscard]] bool is_lost(const std::string& tensor, std::size_t chunk) const {
-    return lost_.contains({tensor, chunk});
+  void lose(const std::string& tensor, std::size_t chunk) { lost_[tensor].insert(chunk); }
+  [[nodiscard]] bool is_lost(std::string_view tensor, std::size_t chunk) const {
+    const auto found = lost_.find(tensor);
+    return found != lost_.end() && found->second.contains(chunk);
   }
 
  private:
   Policy policy_;
   std::vector<Error> found_;
   std::set<std::pair<Code, std::string>> known_;  // of found_: there may be very many
-  std::set<std::pair<std::string, std::size_t>> lost_;
+  std::map<std::string, std::set<std::size_t>, std::less<>> lost_;  // chunks, by tensor
   std::map<std::string, Error, std::less<>> aside_;
 };
 

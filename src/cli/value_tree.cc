@@ -56,11 +56,6 @@ std::string scalar_text(Value value) {
   }
 }
 
-bool is_sequence(Kind kind) {
-  return kind == Kind::kList || kind == Kind::kTuple || kind == Kind::kSet ||
-         kind == Kind::kFrozenSet;
-}
-
 // `[1, 2, 3]` for short sequences of scalars; "" for the others.
 std::string inline_sequence(Value value) {
   if (value.size() == 0 || value.size() > kMostInline || value.state()) return "";

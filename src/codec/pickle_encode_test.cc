@@ -184,8 +184,9 @@ TEST(PickleEncode, BuildsANamespace) {
   const Value root = document.dict();
   document.set(root, "args", args);
   document.set(root, "checkpoint_version", document.real(3.0));
-  const std::array<std::int64_t, 2> extents = {2, 3};
-  document.set(root, "size", document.torch_size(extents));
+  const Value extents = document.tuple({document.integer(2), document.integer(3)});
+  document.set(root, "size",
+               document.reduce(document.global("torch", "Size"), document.tuple({extents})));
   document.set_root(root);
   const auto read = decode(as_bytes(must_encode(document, Protocol::kTwo)));
   ASSERT_TRUE(read);

@@ -33,12 +33,12 @@ bool has_text(Kind kind) {
          kind == Kind::kBigInt;
 }
 
+}  // namespace
+
 bool is_sequence(Kind kind) {
   return kind == Kind::kList || kind == Kind::kTuple || kind == Kind::kSet ||
          kind == Kind::kFrozenSet;
 }
-
-}  // namespace
 
 std::string_view kind_name(Kind kind) {
   constexpr std::array<std::string_view, 18> kNames = {
@@ -311,13 +311,6 @@ Value Document::extension(std::int64_t code) {
 
 Value Document::ordered_dict() {
   return reduce(global("collections", "OrderedDict"), empty_tuple());
-}
-
-Value Document::torch_size(std::span<const std::int64_t> extents) {
-  std::vector<Value> elements;
-  elements.reserve(extents.size());
-  for (std::int64_t extent : extents) elements.push_back(integer(extent));
-  return reduce(global("torch", "Size"), tuple({tuple(elements)}));
 }
 
 // ---- changing ----

@@ -40,6 +40,9 @@ enum class Kind : std::uint8_t {
 
 [[nodiscard]] std::string_view kind_name(Kind kind);
 
+/// Whether it is a list, a tuple or a set of either kind.
+[[nodiscard]] bool is_sequence(Kind kind);
+
 class Document;
 
 /// A handle to one node of a Document: two words, valid while the document lives. Equality is
@@ -148,8 +151,6 @@ class Document {
   Value extension(std::int64_t code);
   /// `collections.OrderedDict()`; fill it with set().
   Value ordered_dict();
-  /// `torch.Size(extents)`.
-  Value torch_size(std::span<const std::int64_t> extents);
 
   // Changes.
   /// To a list or set; to a reduce or object it is recorded in appended().

@@ -84,15 +84,6 @@ std::uint64_t hash_combine(std::uint64_t seed, std::uint64_t value) {
 
 }  // namespace
 
-std::string torch_prefix(std::string_view path) {
-  const std::size_t slash = path.find_last_of("/\\");
-  std::string_view name = slash == std::string_view::npos ? path : path.substr(slash + 1);
-  const std::size_t dot = name.rfind('.');
-  if (dot != std::string_view::npos) name = name.substr(0, dot);
-  const bool ascii = std::ranges::all_of(path, [](char c) { return (c & 0x80) == 0; });
-  return name.empty() || !ascii ? "archive" : std::string(name);
-}
-
 std::string torch_tensor_pickle(DType dtype, const Dims& shape) {
   const std::string_view storage_class = torch_storage_class(dtype);
   const bool untyped = storage_class.empty();

@@ -14,7 +14,7 @@ namespace shardwright {
 
 /// How a torch.save archive is laid out. The defaults give the bytes of torch 2.13.
 struct TorchLayoutOptions {
-  std::string prefix = "archive";  ///< torch's name for a stream; see torch_prefix for a path
+  std::string prefix = "archive";  ///< torch's name for a stream
   std::uint64_t base = 0;  ///< the archive's position in its file: storages are aligned there
   std::uint32_t storage_alignment = 64;
   /// `.format_version` and `.storage_alignment`: from them torch.load(mmap=True) may compute where
@@ -23,10 +23,6 @@ struct TorchLayoutOptions {
   bool format_records = true;
   bool serialization_id = true;
 };
-
-/// The folder that torch.save gives the records of a file: its name without the last extension, or
-/// `archive` where torch writes through a stream (a name that is not ASCII).
-[[nodiscard]] std::string torch_prefix(std::string_view path);
 
 /// The pickle of one dense row-major CPU tensor whose storage `0` holds nothing else, byte for byte
 /// as torch.save writes it (protocol 2).

@@ -158,16 +158,6 @@ TEST(TorchLayout, RefusesWhatCannotBe) {
   EXPECT_EQ(zip::Layout::make({{"", 1}}).error().code, Code::kUsage);
 }
 
-TEST(TorchPrefix, IsWhatTorchDerivesFromAPath) {
-  EXPECT_EQ(torch_prefix("/a/b.c/model_optim_rng.pt"), "model_optim_rng");
-  EXPECT_EQ(torch_prefix("my_model.x.pt"), "my_model.x");
-  EXPECT_EQ(torch_prefix("plain"), "plain");
-  EXPECT_EQ(torch_prefix("a\\b.pt"), "b");
-  EXPECT_EQ(torch_prefix("mod\xc3\xa8le.pt"), "archive");
-  EXPECT_EQ(torch_prefix(".pt"), "archive");
-  EXPECT_EQ(torch_prefix(""), "archive");
-}
-
 TEST(TorchObject, IsAWholeArchive) {
   const std::string bytes = golden_layout("2.13.0/object.pt");
   const auto file = make_memory_file("golden", bytes);

@@ -9,6 +9,7 @@
 #include "codec/json_text.h"
 #include "layout/component_layout.h"
 #include "layout/component_spec.h"
+#include "layout/rank_groups_fixture.h"
 #include "testing/golden_files.h"
 
 namespace shardwright {
@@ -32,11 +33,13 @@ const std::map<std::string, Ranges>& ours() {
   return table;
 }
 
-constexpr std::pair<const char*, GroupAxis> kAxes[] = {
-    {"tp", GroupAxis::kTensor},         {"cp", GroupAxis::kContext},
-    {"dp", GroupAxis::kData},           {"pp", GroupAxis::kPipeline},
-    {"ep", GroupAxis::kExpert},         {"expt_tp", GroupAxis::kExpertTensor},
-    {"expt_dp", GroupAxis::kExpertData}};
+constexpr std::pair<const char*, RankAxis> kAxes[] = {{"tp", &RankPlace::tensor},
+                                                      {"cp", &RankPlace::context},
+                                                      {"dp", &RankPlace::data},
+                                                      {"pp", &RankPlace::pipeline},
+                                                      {"ep", &RankPlace::expert},
+                                                      {"expt_tp", &RankPlace::expert_tensor},
+                                                      {"expt_dp", &RankPlace::expert_data}};
 
 Result<ComponentLayout> solve(const nlohmann::json& c) {
   const auto specs = SW_TRY(parse_components(c["components"].get<std::vector<std::string>>()));

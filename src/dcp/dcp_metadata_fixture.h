@@ -135,7 +135,9 @@ class Maker {
   Value tensors = document.dict();
   Value storage = document.dict();
 
-  Value size(const std::vector<std::int64_t>& extents) { return document.torch_size(extents); }
+  Value size(const std::vector<std::int64_t>& extents) {
+    return document.reduce(document.global("torch", "Size"), document.tuple({tuple(extents)}));
+  }
   Value tuple(const std::vector<std::int64_t>& extents) {
     std::vector<Value> elements;
     for (std::int64_t extent : extents) elements.push_back(document.integer(extent));

@@ -3,70 +3,31 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <array>
 
 namespace shardwright {
 namespace {
 
-// The axes of a grid of ranks, the fastest first, and which of them a group runs along.
-struct Grid {
-  std::array<std::int64_t, 4> sizes;
-  std::size_t along;
-};
+using Axes = std::array<std::int64_t, 4>;
 
-Grid grid_of(const Component& c, GroupAxis axis) {
-  const std::int64_t expert_data = c.tensor * c.context * c.data / (c.expert_tensor * c.expert);
-  const std::array dense = {c.tensor, c.context, c.data, c.pipeline};
-  const std::array experts = {c.expert_tensor, c.expert, expert_data, c.pipeline};
-  switch (axis) {
-    case GroupAxis::kTensor:
-      return {dense, 0};
-    case GroupAxis::kContext:
-      return {dense, 1};
-    case GroupAxis::kData:
-      return {dense, 2};
-    case GroupAxis::kPipeline:
-      return {dense, 3};
-    case GroupAxis::kExpertTensor:
-      return {experts, 0};
-    case GroupAxis::kExpert:
-      return {experts, 1};
-    case GroupAxis::kExpertData:
-      return {experts, 2};
+// Where in a grid of these sizes, the fastest first, a rank is.
+Axes place_in(const Axes& sizes, std::int64_t rank) {
+  Axes place{};
+  for (std::size_t i = 0; i < sizes.size(); ++i) {
+    place[i] = rank % sizes[i];
+    rank /= sizes[i];
   }
-  return {dense, 0};
+  return place;
 }
 
 }  // namespace
 
 RankPlace place_of_rank(const Component& component, std::int64_t rank) {
-  const auto coordinate = [&](GroupAxis axis) {
-    const Grid grid = grid_of(component, axis);
-    std::int64_t rest = rank;
-    for (std::size_t i = 0; i < grid.along; ++i) rest /= grid.sizes[i];
-    return rest % grid.sizes[grid.along];
-  };
-  return {coordinate(GroupAxis::kTensor),       coordinate(GroupAxis::kContext),
-          coordinate(GroupAxis::kData),         coordinate(GroupAxis::kPipeline),
-          coordinate(GroupAxis::kExpertTensor), coordinate(GroupAxis::kExpert),
-          coordinate(GroupAxis::kExpertData)};
-}
-
-std::vector<std::vector<std::int64_t>> rank_groups(const Component& component, GroupAxis axis) {
-  const Grid grid = grid_of(component, axis);
-  std::int64_t stride = 1;
-  for (std::size_t i = 0; i < grid.along; ++i) stride *= grid.sizes[i];
-  const std::int64_t size = grid.sizes[grid.along];
-  std::vector<std::vector<std::int64_t>> groups;
-  for (std::int64_t rank = 0; rank < component.ranks(); ++rank) {
-    if (rank / stride % size != 0) continue;  // not the first of its group
-    auto& group = groups.emplace_back();
-    for (std::int64_t i = 0; i < size; ++i) {
-      group.push_back(component.rank_offset + rank + i * stride);
-    }
-  }
-  return groups;
+  const Component& c = component;
+  const std::int64_t expert_data = c.tensor * c.context * c.data / (c.expert_tensor * c.expert);
+  const Axes dense = place_in({c.tensor, c.context, c.data, c.pipeline}, rank);
+  const Axes experts = place_in({c.expert_tensor, c.expert, expert_data, c.pipeline}, rank);
+  return {dense[0], dense[1], dense[2], dense[3], experts[0], experts[1], experts[2]};
 }
 
 std::string ranks_text(const Component& component) {

@@ -38,25 +38,10 @@ struct RankPlace {
   std::int64_t expert_data = 0;
 };
 
-/// Of the component's rank-th rank, counted from 0.
+/// Of the component's rank-th rank, counted from 0. Ranks count tensor first, then context, data
+/// and pipeline; for experts expert-tensor, then expert, expert-data and pipeline. REQUIRES: a
+/// component that solve_component_layout() made.
 [[nodiscard]] RankPlace place_of_rank(const Component& component, std::int64_t rank);
-
-/// The directions in which a component's ranks form groups.
-enum class GroupAxis : std::uint8_t {
-  kTensor,
-  kContext,
-  kData,
-  kPipeline,
-  kExpertTensor,
-  kExpert,
-  kExpertData
-};
-
-/// The ranks of the run that form groups along an axis, each in the axis's order, by their first
-/// rank. Ranks count tensor first, then context, data and pipeline; for experts expert-tensor, then
-/// expert, expert-data and pipeline. REQUIRES: a component that solve_component_layout() made.
-[[nodiscard]] std::vector<std::vector<std::int64_t>> rank_groups(const Component& component,
-                                                                 GroupAxis axis);
 
 /// `ranks 0-3`, or `rank 4`.
 [[nodiscard]] std::string ranks_text(const Component& component);

@@ -8,6 +8,7 @@
 #include <array>
 
 #include "layout/component_spec.h"
+#include "layout/rank_groups_fixture.h"
 
 namespace shardwright {
 namespace {
@@ -213,12 +214,12 @@ TEST(RankGroups, CountTensorFirst) {
   const ComponentLayout layout =
       solve({"images=tp=2", "language=tp=2,cp=1,pp=2,dp=2,ep=2"}, 10).value();
   const Component& language = *layout.find("language");
-  using Groups = std::vector<std::vector<std::int64_t>>;
-  EXPECT_EQ(rank_groups(language, GroupAxis::kTensor), (Groups{{2, 3}, {4, 5}, {6, 7}, {8, 9}}));
-  EXPECT_EQ(rank_groups(language, GroupAxis::kData), (Groups{{2, 4}, {3, 5}, {6, 8}, {7, 9}}));
-  EXPECT_EQ(rank_groups(language, GroupAxis::kPipeline), (Groups{{2, 6}, {3, 7}, {4, 8}, {5, 9}}));
-  EXPECT_EQ(rank_groups(language, GroupAxis::kExpert), (Groups{{2, 3}, {4, 5}, {6, 7}, {8, 9}}));
-  EXPECT_EQ(rank_groups(language, GroupAxis::kExpertData),
+  using Groups = RankGroups;
+  EXPECT_EQ(rank_groups(language, &RankPlace::tensor), (Groups{{2, 3}, {4, 5}, {6, 7}, {8, 9}}));
+  EXPECT_EQ(rank_groups(language, &RankPlace::data), (Groups{{2, 4}, {3, 5}, {6, 8}, {7, 9}}));
+  EXPECT_EQ(rank_groups(language, &RankPlace::pipeline), (Groups{{2, 6}, {3, 7}, {4, 8}, {5, 9}}));
+  EXPECT_EQ(rank_groups(language, &RankPlace::expert), (Groups{{2, 3}, {4, 5}, {6, 7}, {8, 9}}));
+  EXPECT_EQ(rank_groups(language, &RankPlace::expert_data),
             (Groups{{2, 4}, {3, 5}, {6, 8}, {7, 9}}));
 }
 

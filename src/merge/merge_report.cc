@@ -39,18 +39,6 @@ std::string value_text(const ArgValue& value) {
   return std::visit(Text(), value);
 }
 
-// 10000 and 10000.0 are one number.
-std::optional<double> number_in(const ArgValue& value) {
-  if (const auto* whole = std::get_if<std::int64_t>(&value)) return static_cast<double>(*whole);
-  if (const auto* real = std::get_if<double>(&value)) return *real;
-  return std::nullopt;
-}
-
-bool are_equal(const ArgValue& a, const ArgValue& b) {
-  if (number_in(a) && number_in(b)) return *number_in(a) == *number_in(b);
-  return a == b;
-}
-
 // What the whole model's config says of a part: its own object. Older files have the language
 // model's settings at the top.
 std::map<std::string, ArgValue, std::less<>> settings_of(const WholeModel& whole,
@@ -281,7 +269,7 @@ Result<std::vector<MergeFinding>> compare_parts(const std::vector<OpenedPart>& p
     for (const auto& [key, value] : settings_of(whole, *part.part)) {
       const auto said = config->values.find(key);
       if (said == config->values.end() || is_of_the_file(key)) continue;
-      if (are_equal(said->second, value)) continue;
+      if (same_value(said->second, value)) continue;
       different.push_back(
           translated("{} {} (here {})", key, value_text(said->second), value_text(value)));
     }

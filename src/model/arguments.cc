@@ -10,12 +10,6 @@
 namespace shardwright {
 namespace {
 
-std::optional<double> as_number(const ArgValue& value) {
-  if (const auto* whole = std::get_if<std::int64_t>(&value)) return static_cast<double>(*whole);
-  if (const auto* number = std::get_if<double>(&value)) return *number;
-  return std::nullopt;
-}
-
 std::optional<std::vector<double>> as_numbers(const ArgValue& value) {
   if (const auto* reals = std::get_if<std::vector<double>>(&value)) return *reals;
   const auto* whole = std::get_if<std::vector<std::int64_t>>(&value);
@@ -43,6 +37,12 @@ struct Printer {
 }  // namespace
 
 std::string to_string(const ArgValue& value) { return std::visit(Printer{}, value); }
+
+std::optional<double> as_number(const ArgValue& value) {
+  if (const auto* whole = std::get_if<std::int64_t>(&value)) return static_cast<double>(*whole);
+  if (const auto* number = std::get_if<double>(&value)) return *number;
+  return std::nullopt;
+}
 
 bool same_value(const ArgValue& a, const ArgValue& b) {
   if (a.index() == b.index()) return a == b;

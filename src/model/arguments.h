@@ -29,6 +29,9 @@ using ArgumentList = std::vector<std::pair<std::string, ArgValue>>;
 /// As Python would print it.
 [[nodiscard]] std::string to_string(const ArgValue& value);
 
+/// A number, whole or not; nothing for a flag.
+[[nodiscard]] std::optional<double> as_number(const ArgValue& value);
+
 /// Equal as Python compares: 1 == 1.0, but a flag is no number here.
 [[nodiscard]] bool same_value(const ArgValue& a, const ArgValue& b);
 

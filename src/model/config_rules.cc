@@ -14,15 +14,8 @@ namespace {
 
 using RuleKind = ConfigRule::Kind;
 
-// Lists with an entry per layer are not longer than this.
 // Whole numbers below this are doubles: 2^53.
 constexpr double kExact = 9007199254740992.0;
-
-std::optional<double> number_in(const ArgValue& value) {
-  if (const auto* whole = std::get_if<std::int64_t>(&value)) return static_cast<double>(*whole);
-  const auto* real = std::get_if<double>(&value);
-  return real == nullptr ? std::nullopt : std::optional(*real);
-}
 
 }  // namespace
 
@@ -61,7 +54,7 @@ std::int64_t whole_or(const ArgValue* value, std::int64_t otherwise) {
 }
 
 Result<double> checked_positive(std::string_view name, const ArgValue& value) {
-  const std::optional<double> number = number_in(value);
+  const std::optional<double> number = as_number(value);
   if (number && *number > 0.0 && std::isfinite(*number)) return *number;
   return fail(Code::kConfigMissing, "{}: found {}, expected a number above 0", name,
               to_string(value));

@@ -304,9 +304,8 @@ Result<std::vector<PayloadItem>> list_payloads(Checkpoint& checkpoint, Defects& 
 }
 
 std::vector<PayloadItem> without_lost(std::vector<PayloadItem> items, const Defects& defects) {
-  std::erase_if(items, [&](const PayloadItem& item) {
-    return defects.is_lost(std::string(item.name), item.chunk);
-  });
+  std::erase_if(items,
+                [&](const PayloadItem& item) { return defects.is_lost(item.name, item.chunk); });
   return items;
 }
 
