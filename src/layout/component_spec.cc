@@ -91,12 +91,15 @@ Result<ComponentSpec> parse_component(std::string_view text) {
   if (spec.name.empty()) {
     return fail(Code::kUsage, "'{}' has no name; write it like {}", text, kForm);
   }
-  for (std::string_view rest = text.substr(equals + 1);;) {
-    const std::size_t comma = rest.find(',');
-    SW_TRY(read_token(text, stripped(rest.substr(0, comma)), spec));
-    if (comma == std::string_view::npos) return spec;
-    rest.remove_prefix(comma + 1);
+  std::string_view rest = text.substr(equals + 1);
+  while (!rest.empty()) {
+    const std::size_t comma = std::min(rest.find(','), rest.size());
+    const std::string_view token = stripped(rest.substr(0, comma));
+    // Megatron-Bridge takes empty ones too.
+    if (!token.empty()) SW_TRY(read_token(text, token, spec));
+    rest.remove_prefix(std::min(comma + 1, rest.size()));
   }
+  return spec;
 }
 
 Result<std::vector<ComponentSpec>> parse_components(std::span<const std::string> texts) {
