@@ -130,14 +130,27 @@ Result<std::vector<std::string>> folders_of_model(const Directory& directory,
   return folders;
 }
 
-// What tells of a model goes along with none, and a run's own log grows while the run reads. Names
-// that models have are not opened for it.
-bool is_report(const Directory& directory, const std::string& path, const DirectoryEntry& entry) {
+// Names that models have are not opened for it.
+bool is_report(const Directory& directory, std::string_view folder, const DirectoryEntry& entry) {
   if (is_usual_in_model(entry.name) || entry.size_bytes == 0) return false;
-  const auto file = directory.open(path);
+  const auto file = directory.open(path_in(folder, entry.name));
   if (!file) return false;  // whoever needs it says why
   std::string head(std::min<std::uint64_t>((*file)->size(), kReportHeadBytes), '\0');
   return (*file)->read_at(0, std::as_writable_bytes(std::span(head))) && is_own_report(head);
+}
+
+// What tells of a model goes along with none, and a run's own log grows while the run reads.
+Status drop_reports(const Directory& directory, std::string_view folder,
+                    std::vector<DirectoryEntry>& entries) {
+  std::vector<DirectoryEntry> kept;
+  const auto look = [&](std::size_t i) { return is_report(directory, folder, entries[i]); };
+  const auto keep = [&](std::size_t i, bool is_one) -> Status {
+    if (!is_one) kept.push_back(entries[i]);
+    return {};
+  };
+  SW_TRY(read_ahead(entries.size(), look, keep));
+  entries = std::move(kept);
+  return {};
 }
 
 }  // namespace
@@ -255,9 +268,9 @@ Result<std::vector<DirectoryEntry>> list_hf_artifacts(const Directory& directory
       SW_TRY(defects.report(std::unexpected(*std::move(entry.problem))));
       continue;
     }
-    if (is_report(directory, path_in(folder, entry.name), entry)) continue;
     artifacts.push_back(std::move(entry));
   }
+  SW_TRY(drop_reports(directory, folder, artifacts));
   for (const std::string& module : SW_TRY(folders_of_model(directory, folder, defects))) {
     for (DirectoryEntry& entry : SW_TRY(directory.list(path_in(folder, module)))) {
       if (entry.is_directory || entry.name.starts_with(".")) continue;
