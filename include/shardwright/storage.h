@@ -89,6 +89,11 @@ class Directory {
  public:
   virtual ~Directory() = default;
   [[nodiscard]] virtual Result<std::unique_ptr<ReadableFile>> open(std::string_view path) const = 0;
+  /// The same to find out what a file is: check_unchanged() does not ask for it to stay so.
+  [[nodiscard]] virtual Result<std::unique_ptr<ReadableFile>> look_into(
+      std::string_view path) const {
+    return open(path);
+  }
   /// Creates `path` (and its parent folders) with `size` bytes reserved. Error: kTargetExists.
   [[nodiscard]] virtual Result<std::unique_ptr<WritableFile>> create(std::string_view path,
                                                                      std::uint64_t size) = 0;

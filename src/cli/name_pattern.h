@@ -10,8 +10,7 @@ namespace shardwright::cli {
 
 /// The names in fewer lines, exactly: those that differ only in numbers become one pattern,
 /// `layers.{0..31}.w`, where they are all combinations of these, and are listed one by one where
-/// they are not. A number is a part between dots that is all digits, or the digits at the name's
-/// end
+/// they are not. A number is a part between dots that is all digits, or the digits at the end
 /// (`experts.weight12`); `linear_fc1.weight` has none. Repeated names count once.
 [[nodiscard]] std::vector<std::string> name_patterns(const std::vector<std::string>& names);
 

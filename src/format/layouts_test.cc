@@ -17,6 +17,7 @@
 #include "format/hf/hf_layout.h"
 #include "format/hf/hf_reader.h"
 #include "io/memory_directory.h"
+#include "io/watched_directory.h"
 #include "state/common_state.h"
 #include "state/run_config.h"
 #include "state/state_document.h"
@@ -115,6 +116,18 @@ TEST(HfReader, CarriesFilesThatAreNoWeights) {
   const auto artifacts = list_hf_artifacts(directory, "", defects).value();
   for (const DirectoryEntry& entry : artifacts) names.push_back(entry.name);
   EXPECT_THAT(names, ElementsAre("config.json", "tokenizer.model"));
+}
+
+TEST(HfReader, LeavesARunsOwnLogToGrow) {
+  auto memory = std::make_unique<MemoryDirectory>();
+  MemoryDirectory& inner = *memory;
+  const std::string began = "2026-01-31T12:00:00Z shardwright 0.1.0: convert . out\n";
+  inner.put("run.log", began);
+  const WatchedDirectory watched(std::move(memory));
+  Defects defects;
+  EXPECT_THAT(list_hf_artifacts(watched, "", defects).value(), IsEmpty());
+  inner.put("run.log", began + "2026-01-31T12:00:09Z copying  16 %\n");
+  EXPECT_TRUE(watched.check_unchanged());
 }
 
 TEST(HfReader, CarriesTheFoldersThatGoAlongWithAModel) {

@@ -19,6 +19,10 @@ class WatchedDirectory final : public Directory {
 
   /// Error: kSourceChanged too, for a file that was open before and is another one now.
   [[nodiscard]] Result<std::unique_ptr<ReadableFile>> open(std::string_view path) const override;
+  [[nodiscard]] Result<std::unique_ptr<ReadableFile>> look_into(
+      std::string_view path) const override {
+    return inner_->look_into(path);
+  }
   [[nodiscard]] Status check_unchanged() const override;
 
   [[nodiscard]] Result<std::unique_ptr<WritableFile>> create(std::string_view path,

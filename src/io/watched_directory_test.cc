@@ -66,6 +66,17 @@ TEST(WatchedDirectory, CaresOnlyForWhatWasOpened) {
   EXPECT_TRUE(watched.check_unchanged());
 }
 
+TEST(WatchedDirectory, LooksIntoWhatMayChange) {
+  auto memory = std::make_unique<MemoryDirectory>();
+  MemoryDirectory& inner = *memory;
+  inner.put("run.log", "began");
+  const WatchedDirectory watched(std::move(memory));
+  EXPECT_EQ(watched.look_into("run.log").value()->size(), 5U);
+  inner.put("run.log", "began and ended");
+  EXPECT_TRUE(watched.check_unchanged());
+  EXPECT_TRUE(watched.open("run.log"));
+}
+
 // What is copied later is as long as it was when the copy was planned.
 TEST(WatchedDirectory, CaresForWhatItWasAskedFor) {
   auto memory = std::make_unique<MemoryDirectory>();

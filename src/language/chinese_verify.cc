@@ -64,10 +64,11 @@ std::span<const Sentence> chinese_of_verify() {
       {"its names are neither canonical nor stored", "它的 names 既不是 canonical 也不是 stored"},
       {"its digest is not that of the tensors that it lists", "它的 digest 不是所列张量的 digest"},
       {"it lacks names, tensors or digest", "它缺少 names、tensors 或 digest"},
-      {"{}: taken over as it is, so no rule says what it holds; checked are what its layers have "
-       "in "
-       "common and the sizes that config.json gives",
-       "{}: 原样接管，没有规则说明其内容；检查的是各层的共同之处以及 config.json 给出的尺寸"},
+      {"{}: taken over as it is, without a rule for each tensor; checked are what its layers have "
+       "in common, what the family always has around them and the sizes that config.json gives",
+       "{}: "
+       "原样接管，并非每个张量都有规则；检查的是各层的共同之处、该家族在各层之外总有的张量，以及 "
+       "config.json 给出的尺寸"},
       {"the model's tensors are not held against a family: ", "模型的张量没有与家族核对："},
       {"common.pt: missing, and no common_state entry replaces it; Megatron loads nothing "
        "without it, and nothing says which model this is; copy it again",

@@ -13,16 +13,14 @@ namespace {
 class Part {
  public:
   Part(const AlikePart& part, Side side, const TensorIndex& present)
-      : part_(part),
-        prefixes_(side == Side::kMegatron ? std::vector{part.megatron} : part.hf),
-        written_(prefixes_.front()) {
+      : part_(part), prefixes_(side == Side::kMegatron ? std::vector{part.megatron} : part.hf) {
     for (const TensorDesc& tensor : present.tensors()) {
       if (prefix_of(tensor.name) != nullptr) tensors_.push_back(&tensor);
     }
   }
 
   [[nodiscard]] const std::vector<const TensorDesc*>& tensors() const { return tensors_; }
-  [[nodiscard]] std::string any_name() const { return written_ + "*"; }
+  [[nodiscard]] std::string any_name() const { return prefixes_.front() + "*"; }
 
   /// Whole names, spelled as the part's others are.
   [[nodiscard]] std::set<std::string> lost() const {
@@ -76,7 +74,6 @@ class Part {
 
   const AlikePart& part_;
   std::vector<std::string> prefixes_;
-  std::string written_;
   std::vector<const TensorDesc*> tensors_;
 };
 

@@ -251,8 +251,9 @@ class ModelCheck {
     }
     if (parts.empty()) return;
     report_.notes.push_back(
-        translated("{}: taken over as it is, so no rule says what it holds; checked are what its "
-                   "layers have in common and the sizes that config.json gives",
+        translated("{}: taken over as it is, without a rule for each tensor; checked are what its "
+                   "layers have in common, what the family always has around them and the sizes "
+                   "that config.json gives",
                    name_list(parts)));
   }
 

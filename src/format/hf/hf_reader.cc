@@ -130,16 +130,16 @@ Result<std::vector<std::string>> folders_of_model(const Directory& directory,
   return folders;
 }
 
-// Names that models have are not opened for it.
+// Names that models have are not opened for it. A run's own log grows while the run reads.
 bool is_report(const Directory& directory, std::string_view folder, const DirectoryEntry& entry) {
   if (is_usual_in_model(entry.name) || entry.size_bytes == 0) return false;
-  const auto file = directory.open(path_in(folder, entry.name));
+  const auto file = directory.look_into(path_in(folder, entry.name));
   if (!file) return false;  // whoever needs it says why
   std::string head(std::min<std::uint64_t>((*file)->size(), kReportHeadBytes), '\0');
   return (*file)->read_at(0, std::as_writable_bytes(std::span(head))) && is_own_report(head);
 }
 
-// What tells of a model goes along with none, and a run's own log grows while the run reads.
+// What tells of a model goes along with none.
 Status drop_reports(const Directory& directory, std::string_view folder,
                     std::vector<DirectoryEntry>& entries) {
   std::vector<DirectoryEntry> kept;

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <set>
+#include <utility>
 
 #include "base/fail.h"
 #include "base/text.h"
@@ -59,8 +60,7 @@ Result<Table> read_table(const Directory& directory) {
   Table table;
   for (const nlohmann::json& entry : json["components"]) {
     table.components.push_back(SW_TRY(read_component(entry)));
-    const std::int64_t told = size_in(entry, "ranks").value_or(0);
-    table.ranks.push_back(told);
+    table.ranks.push_back(size_in(entry, "ranks").value_or(0));
   }
   if (const auto world = size_in(json, "world_size")) table.world = *world;
   return table;
@@ -80,7 +80,7 @@ ComponentSpec spec_of(const RecordedComponent& component) {
   return spec;
 }
 
-Error defect(std::string message) { return fail(Code::kComponentLayout, "{}", message).error(); }
+Error defect(std::string message) { return {Code::kComponentLayout, std::move(message), 0}; }
 
 void compare_names(const Table& table, const Catalog& catalog, std::vector<Error>& defects) {
   std::set<std::string, std::less<>> stored;
