@@ -15,6 +15,7 @@
 #include "canonical/contradictions.h"
 #include "canonical/families.h"
 #include "convert/bridge_config.h"
+#include "convert/fitted_vocabulary.h"
 #include "convert/kept_stages.h"
 #include "format/config_edits.h"
 #include "format/hf/source_keys.h"
@@ -28,12 +29,9 @@
 #include "layout/model_head.h"
 #include "layout/object_set.h"
 #include "layout/placement.h"
-#include "layout/recorded_words.h"
 #include "layout/shard_contents.h"
-#include "layout/shard_rule.h"
 #include "layout/state_name.h"
 #include "layout/state_sharding.h"
-#include "model/vocabulary_rows.h"
 #include "state/common_state.h"
 #include "state/document_names.h"
 #include "state/recorded_run.h"
@@ -42,93 +40,16 @@
 namespace shardwright {
 namespace {
 
-using ArgumentEdits = std::vector<std::pair<std::string, ArgValue>>;
-
 // What the target's own layout says stays.
-void add_missing(const ArgumentEdits& more, ArgumentEdits& edits) {
+void add_missing(const ArgumentList& more, ArgumentList& edits) {
   for (const auto& [name, value] : more) {
     const auto is_it = [&](const auto& edit) { return edit.first == name; };
     if (std::ranges::none_of(edits, is_it)) edits.emplace_back(name, value);
   }
 }
 
-// A vocabulary tensor keeps its stored height, which TP has to divide; on request it becomes what
-// Megatron would pad the rows to that mean something.
-Status fit_vocabulary(const ConvertRequest& request, const VocabularyRows& vocabulary,
-                      TargetParts& parts, ArgumentEdits& edits) {
-  const OutputHeads heads(descs_of(parts.tensors));
-  for (DraftTensor& tensor : parts.tensors) {
-    if (!heads.has_vocabulary_rows(tensor.desc)) continue;
-    const std::int64_t rows = tensor.desc.shape[0];
-    const std::int64_t tp = request.parallel.tensor;
-    const bool pads = request.make_vocab_size_divisible_by.has_value();
-    const std::optional<std::int64_t> known =
-        tensor.true_rows ? tensor.true_rows : vocabulary.of(tensor.desc.name);
-    const std::int64_t meaning = std::min(known.value_or(rows), rows);
-    const std::int64_t divisor = request.make_vocab_size_divisible_by.value_or(128);
-    const std::int64_t padded = padded_vocabulary(meaning, divisor, tp);
-    if (rows % tp != 0 && !pads) {
-      return fail(Code::kVocabularyNotDivisible,
-                  "tensor {}: found {} vocabulary rows, expected a multiple of --tp {}; "
-                  "--make-vocab-size-divisible-by {} makes it {} rows, filled with zeros",
-                  tensor.desc.name, rows, tp, divisor, padded);
-    }
-    if (pads) resize_rows(tensor, padded);
-    if (!tensor.desc.name.ends_with("word_embeddings.weight") ||
-        is_optimizer_name(tensor.desc.name)) {
-      continue;
-    }
-    edits.emplace_back("padded_vocab_size", tensor.desc.shape[0]);
-    if (pads) edits.emplace_back("make_vocab_size_divisible_by", divisor);
-  }
-  return {};
-}
-
-// What the family has beyond the vocabulary; nothing where it is not known.
-VocabularyRows rows_of_family(const ConvertRequest& request, const Checkpoint& source,
-                              std::span<const TensorDesc> descs) {
-  const auto mappings = load_mappings(request, source);
-  if (!mappings) return {};
-  Notes told_elsewhere;
-  const auto facts = find_model_facts(request, source, *mappings, descs, told_elsewhere);
-  if (!facts) return {};
-  return vocabulary_rows(*facts->mapping, facts->sizes, descs).value_or(VocabularyRows());
-}
-
-// Whether the run would have padded its words to the rows that there are. A --vocab-size that the
-// tokenizer overruled is another number than that of its words.
-bool explains_rows(const RecordedRun& run, const VocabularyRows& vocabulary,
-                   const TensorDesc& table) {
-  const std::int64_t words = vocabulary.of(table.name).value_or(0);
-  const std::int64_t rows = table.shape[0];
-  return words >= rows || pads_to(run, words, rows);
-}
-
-// What the arguments call the vocabulary, and what the family has beyond it. Only padding may go:
-// where they don't explain the rows that there are, nothing tells which of them are.
-VocabularyRows meant_rows(const ConvertRequest& request, const Checkpoint& source,
-                          const TargetParts& parts) {
-  const std::vector<TensorDesc> descs = descs_of(std::span<const DraftTensor>(parts.tensors));
-  VocabularyRows rows;
-  if (request.make_vocab_size_divisible_by) rows = rows_of_family(request, source, descs);
-  const OutputHeads heads(descs);
-  const RecordedRun run = recorded_run(source.arguments);
-  // The lowest: others may have rows beyond the words.
-  std::optional<std::int64_t> lowest;
-  for (const TensorDesc& desc : descs) {
-    if (!heads.has_vocabulary_rows(desc)) continue;
-    lowest = std::min(lowest.value_or(desc.shape[0]), desc.shape[0]);
-  }
-  if (lowest) rows.usual = words_of(run, *lowest);
-  const auto is_explained = [&](const TensorDesc& desc) {
-    return !heads.has_vocabulary_rows(desc) || explains_rows(run, rows, desc);
-  };
-  if (rows.usual && !std::ranges::all_of(descs, is_explained)) rows.usual.reset();
-  return rows;
-}
-
 // An output layer of its own, whatever a language model of the family would do.
-void add_head_argument(const TargetParts& parts, ArgumentEdits& edits) {
+void add_head_argument(const TargetParts& parts, ArgumentList& edits) {
   const OutputHeads heads(descs_of(parts.tensors));
   const auto is_head = [&](const DraftTensor& tensor) { return heads.has(tensor.desc); };
   if (std::ranges::none_of(parts.tensors, is_head)) return;
@@ -136,7 +57,7 @@ void add_head_argument(const TargetParts& parts, ArgumentEdits& edits) {
 }
 
 // Nothing else tells a last stage's copy of the embedding in files of ranks from a head.
-ArgumentEdits tying_of(const TargetParts& parts) {
+ArgumentList tying_of(const TargetParts& parts) {
   const auto has = [&](std::string_view name) {
     return std::ranges::any_of(parts.tensors,
                                [&](const DraftTensor& tensor) { return tensor.desc.name == name; });
@@ -145,19 +66,19 @@ ArgumentEdits tying_of(const TargetParts& parts) {
   return {{"untie_embeddings_and_output_weights", has("output_layer.weight")}};
 }
 
-void add_vocabulary_argument(const ConvertRequest& request, ArgumentEdits& edits) {
+void add_vocabulary_argument(const ConvertRequest& request, ArgumentList& edits) {
   if (request.extend_vocab) edits.emplace_back("vocab_size", *request.extend_vocab);
 }
 
 // Of which spec the modules are: nothing else in a torch_dist directory always tells.
-void add_spec_argument(ModuleSpec spec, ArgumentEdits& edits) {
+void add_spec_argument(ModuleSpec spec, ArgumentList& edits) {
   if (spec == ModuleSpec::kKeep) return;
   const bool is_local = spec == ModuleSpec::kLocal;
   edits.emplace_back("transformer_impl", std::string(is_local ? "local" : "transformer_engine"));
 }
 
 // What the weights are, whatever the config.json said that they were made from.
-void add_dtype_arguments(const TargetParts& parts, ArgumentEdits& edits) {
+void add_dtype_arguments(const TargetParts& parts, ArgumentList& edits) {
   const std::optional<DType> dtype = written_dtype(parts.tensors);
   if (!dtype) return;
   edits.emplace_back("bf16", *dtype == DType::kBF16);
@@ -167,7 +88,7 @@ void add_dtype_arguments(const TargetParts& parts, ArgumentEdits& edits) {
 // Wherever the source speaks of its encoders' tensor size, and where the target has one. Towers lie
 // on the first of the target's stages, whatever the source's had to themselves.
 void add_encoder_arguments(const ParallelConfig& parallel, const Arguments& source,
-                           ArgumentEdits& edits) {
+                           ArgumentList& edits) {
   const std::span<const std::string_view> names = encoder_size_names();
   const bool is_apart = parallel.encoder_tensor > 0;
   const std::int64_t size = is_apart ? parallel.encoder_tensor : parallel.tensor;
@@ -279,7 +200,7 @@ std::string staged_pattern(const Placement& placement, const Arguments& model) {
 
 Status add_layout_arguments(const ParallelConfig& parallel, const Arguments& model,
                             TargetParts& parts) {
-  ArgumentEdits& edits = parts.layout;
+  ArgumentList& edits = parts.layout;
   const std::vector<TensorDesc> descs = descs_of(parts.tensors);
   parts.splits = kept_stages(model, parallel, descs);
   const Placement placement = SW_TRY(Placement::make(descs, parallel, parts.splits));
@@ -336,7 +257,7 @@ void settle_expert_sizes(const TargetParts& parts, ParallelConfig& parallel) {
 Status add_state_from_megatron(const ConvertRequest& request, const Checkpoint& source,
                                const Catalog& selected, TargetParts& parts,
                                std::vector<std::string>& notes) {
-  const ArgumentEdits corrected = SW_TRY(corrected_arguments(request, source, notes));
+  const ArgumentList corrected = SW_TRY(corrected_arguments(request, source, notes));
   std::optional<CommonState> common;
   if (!source.common_state.empty()) common = SW_TRY(CommonState::read(source.common_state));
   const std::int64_t iteration =
@@ -423,7 +344,7 @@ Status add_state_from_megatron(const ConvertRequest& request, const Checkpoint& 
   const bool lacks_arguments = !common || common->arguments().empty();
   if (lacks_arguments) {
     add_dtype_arguments(parts, edits.arguments);
-    ArgumentEdits told(source.arguments.begin(), source.arguments.end());
+    ArgumentList told(source.arguments.begin(), source.arguments.end());
     // A YAML file has more than attributes: what a value is made of, and sections.
     std::erase_if(told, [](const auto& edit) {
       return edit.first.starts_with('_') || edit.first.contains('.');
@@ -456,9 +377,9 @@ Status add_state_from_hf(const ConvertRequest& request, const ModelTensors& mode
   parts.folder = "iter_0000000/";
   SW_TRY(check_config(request.input, *facts.config, hf));
   ArgsFromConfig made = SW_TRY(args_from_hf_config(*facts.mapping, *facts.config, hf));
-  ArgumentEdits arguments = std::move(made.values);
+  ArgumentList arguments = std::move(made.values);
   for (std::string& note : made.notes) notes.push_back(std::move(note));
-  ArgumentEdits edits;
+  ArgumentList edits;
   SW_TRY(fit_vocabulary(request, {}, parts, edits));
   add_vocabulary_argument(request, edits);
   add_head_argument(parts, edits);
