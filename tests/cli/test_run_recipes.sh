@@ -46,7 +46,8 @@ PAGE
 
 expect 0 '1 pages, 0 failed' <<'PAGE'
 ```sh
-printf '%s\n' 'first' 'note: a' 'note: b' 'second  1 of 12.5 MiB' 'third'
+printf '%s\n' 'first' 'note: a' 'note: b' 'second  1 of 12.5 MiB' \
+  'copying   7 %  1.20 GB of 2.40 GB  0.60 GB/s' 'third'
 ```
 ```output
 first
