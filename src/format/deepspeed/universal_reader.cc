@@ -11,12 +11,10 @@
 
 #include "base/fail.h"
 #include "base/text.h"
-#include "codec/torch_file.h"
-#include "codec/torch_number.h"
-#include "codec/torch_tensor.h"
 #include "dcp/guarded_storage.h"
 #include "format/deepspeed/check_alike.h"
 #include "format/deepspeed/model_catalog.h"
+#include "format/deepspeed/parameter_folders.h"
 #include "format/deepspeed/rank_models.h"
 #include "format/deepspeed/zero_file_name.h"
 #include "format/tensors_beside.h"
@@ -26,10 +24,6 @@
 namespace shardwright {
 namespace {
 
-constexpr std::string_view kMasterWeights = "fp32";
-constexpr std::string_view kTorchEnding = ".pt";
-constexpr std::string_view kStep = "step";
-
 class UniversalReader {
  public:
   UniversalReader(Checkpoint& checkpoint, Defects& defects)
@@ -38,22 +32,17 @@ class UniversalReader {
   Status read() {
     SW_TRY(read_models());
     if (is_whole_) SW_TRY(add_frozen(models_, !cut_.empty(), checkpoint_, model_));
-    for (const DirectoryEntry& entry : SW_TRY(checkpoint_.directory->list(kUniversalFolder))) {
-      if (entry.problem) return std::unexpected(*entry.problem);
-      // A frozen parameter's folder repeats what the model states have of it, and so does a
-      // buffer's (ds_to_universal --inject_missing_state), in another dtype; that of another name
-      // of a parameter what the model computed with.
-      const bool is_repeated =
-          model_.has(entry.name) || is_other_name(entry.name) || is_of_module_alone(entry.name);
-      if (!entry.is_directory || is_repeated) continue;
-      SW_TRY(defects_.report(read_parameter(entry.name)));
+    const std::vector<std::string> names = SW_TRY(trained_parameters());
+    const std::vector<ParameterFolder> folders = SW_TRY(read_parameter_folders(names, checkpoint_));
+    for (const ParameterFolder& folder : folders) {
+      SW_TRY(defects_.report(add_parameter(folder)));
     }
     SW_TRY(check_kinds());
     for (const auto& [name, shape] : shapes_) {
       if (model_.has(name)) continue;
       SW_TRY(defects_.report(
           fail(Code::kZeroLayout, "parameter {}: found no {}/{}/{}{}; copy it too", printable(name),
-               kUniversalFolder, printable(name), kMasterWeights, kTorchEnding)));
+               kUniversalFolder, printable(name), kUniversalWeights, kUniversalEnding)));
     }
     return add_rest();
   }
@@ -62,6 +51,20 @@ class UniversalReader {
   std::uint32_t number_of(std::string name) {
     checkpoint_.catalog.files.push_back(name);
     return checkpoint_.files->add(std::move(name));
+  }
+
+  // A frozen parameter's folder repeats what the model states have of it, and so does a buffer's
+  // (ds_to_universal --inject_missing_state), in another dtype; that of another name of a parameter
+  // what the model computed with.
+  Result<std::vector<std::string>> trained_parameters() {
+    std::vector<std::string> names;
+    for (const DirectoryEntry& entry : SW_TRY(checkpoint_.directory->list(kUniversalFolder))) {
+      if (entry.problem) return std::unexpected(*entry.problem);
+      const bool is_repeated =
+          model_.has(entry.name) || is_other_name(entry.name) || is_of_module_alone(entry.name);
+      if (entry.is_directory && !is_repeated) names.push_back(entry.name);
+    }
+    return names;
   }
 
   [[nodiscard]] bool is_other_name(std::string_view name) const {
@@ -132,74 +135,56 @@ class UniversalReader {
     return check_rank_models(models_, checkpoint_.catalog);
   }
 
-  Status read_parameter(const std::string& name) {
-    const std::string folder = fmt::format("{}/{}", kUniversalFolder, name);
-    std::vector<std::string> kinds;
-    for (const DirectoryEntry& entry : SW_TRY(checkpoint_.directory->list(folder))) {
-      if (entry.problem) return std::unexpected(*entry.problem);
-      if (entry.is_directory || !entry.name.ends_with(kTorchEnding)) continue;
-      const std::string kind = entry.name.substr(0, entry.name.size() - kTorchEnding.size());
-      if (kind == kStep) {
-        SW_TRY(check_step(fmt::format("{}/{}", folder, entry.name)));
-      } else if (!kind.contains('.')) {
-        kinds.push_back(kind);
-      }
+  Status add_parameter(const ParameterFolder& folder) {
+    if (!folder.listed) return folder.listed;
+    if (!folder.step_path.empty()) SW_TRY(check_step(folder));
+    if (folder.states.empty() || folder.states.front().kind != kUniversalWeights) {
+      return fail(Code::kZeroLayout, "{}: found no {}{} in it; copy it too", folder.path,
+                  kUniversalWeights, kUniversalEnding);
     }
-    std::ranges::stable_partition(kinds,
-                                  [](const std::string& kind) { return kind == kMasterWeights; });
-    if (kinds.empty() || kinds.front() != kMasterWeights) {
-      return fail(Code::kZeroLayout, "{}: found no {}{} in it; copy it too", folder, kMasterWeights,
-                  kTorchEnding);
-    }
-    std::ranges::sort(kinds_.emplace_back(name, kinds).second);
+    std::vector<std::string>& kinds =
+        kinds_.emplace_back(folder.name, std::vector<std::string>()).second;
+    for (const ParameterState& state : folder.states) kinds.push_back(state.kind);
+    std::ranges::sort(kinds);
     std::optional<Dims> shape;
-    for (const std::string& kind : kinds) {
-      SW_TRY(read_state(name, kind, fmt::format("{}/{}{}", folder, kind, kTorchEnding), shape));
+    for (const ParameterState& state : folder.states) {
+      SW_TRY(add_state(folder.name, state, shape));
     }
     return {};
   }
 
   // All parameters have come as far, as they have in the buffers of which this is made.
-  Status check_step(const std::string& path) {
-    const auto file = SW_TRY(checkpoint_.directory->open(path));
-    const TorchFile torch = SW_TRY(TorchFile::open(*file));
-    const auto step = SW_TRY(read_torch_count(*file, torch, torch.root()));
-    if (!step) return {};
-    if (!step_) step_ = {*step, path};
-    return check_alike(kStep, *step, path, step_->first, step_->second);
+  Status check_step(const ParameterFolder& folder) {
+    if (!folder.step) return std::unexpected(folder.step.error());
+    if (!*folder.step) return {};
+    if (!step_) step_ = {**folder.step, folder.step_path};
+    return check_alike("step", **folder.step, folder.step_path, step_->first, step_->second);
   }
 
-  Status read_state(const std::string& name, const std::string& kind, const std::string& path,
-                    std::optional<Dims>& shape) {
-    const std::uint32_t file = number_of(path);
-    const auto opened = SW_TRY(checkpoint_.files->get(file));
-    const TorchFile torch = SW_TRY(TorchFile::open(*opened));
-    const bool is_bare = is_tensor(torch.root());
-    const pickle::Value tensor = is_bare ? torch.root() : torch.root().find("param");
-    if (!is_tensor(tensor)) {
-      return fail(Code::kZeroLayout, "{}: found neither a tensor nor one under 'param'", path);
-    }
-    Result<LocatedTensor> place = torch.locate(tensor);
-    if (!place) return std::unexpected(std::move(place).error().within(path));
-    const Dims wanted = shape ? *shape : shape_of(name, is_bare, place->shape);
+  Status add_state(const std::string& name, const ParameterState& state,
+                   std::optional<Dims>& shape) {
+    if (!state.stored) return std::unexpected(state.stored.error());
+    const auto& [place, is_bare] = *state.stored;
+    const Dims wanted = shape ? *shape : shape_of(name, is_bare, place.shape);
     const std::int64_t elements = SW_TRY(element_count(wanted));
-    const bool is_it = element_count(place->shape) == elements && place->strides.empty() &&
-                       (is_bare || place->shape == wanted);
+    const bool is_it = element_count(place.shape) == elements && place.strides.empty() &&
+                       (is_bare || place.shape == wanted);
     if (!is_it) {
-      return fail(Code::kZeroLayout, "{}: found shape {}, expected {} of the parameter {}", path,
-                  to_string(place->shape), to_string(wanted), printable(name));
+      return fail(Code::kZeroLayout, "{}: found shape {}, expected {} of the parameter {}",
+                  state.path, to_string(place.shape), to_string(wanted), printable(name));
     }
     shape = wanted;
-    const auto [known, is_new] = dtypes_.try_emplace(kind, place->dtype, path);
-    if (!is_new && known->second.first != place->dtype) {
+    const auto [known, is_new] = dtypes_.try_emplace(state.kind, place.dtype, state.path);
+    if (!is_new && known->second.first != place.dtype) {
       return fail(Code::kZeroLayout,
-                  "{}: found {}, expected {} as in {}; keep the files of one save", path,
-                  torch_name(place->dtype), torch_name(known->second.first), known->second.second);
+                  "{}: found {}, expected {} as in {}; keep the files of one save", state.path,
+                  torch_name(place.dtype), torch_name(known->second.first), known->second.second);
     }
-    expect_record(*checkpoint_.files, file, *place, name);
-    const std::string called = kind == kMasterWeights ? name : join_state_name(kind, name);
-    const FlatElements all{0, elements, file, place->range.offset};
-    return model_.add_flat({called, place->dtype, wanted}, std::span(&all, 1));
+    expect_record(*checkpoint_.files, state.file, place, name);
+    const std::string called =
+        state.kind == kUniversalWeights ? name : join_state_name(state.kind, name);
+    const FlatElements all{0, elements, state.file, place.range.offset};
+    return model_.add_flat({called, place.dtype, wanted}, std::span(&all, 1));
   }
 
   // Optimizers keep different states, and all of each: where a parameter has some of those that
@@ -212,9 +197,10 @@ class UniversalReader {
         if (others.size() <= kinds.size() || !std::ranges::includes(others, kinds)) continue;
         std::vector<std::string> lacking;
         std::ranges::set_difference(others, kinds, std::back_inserter(lacking));
-        SW_TRY(defects_.report(fail(
-            Code::kZeroLayout, "{}/{}: found no {}{} in it, as {} has one; copy it too",
-            kUniversalFolder, printable(name), lacking.front(), kTorchEnding, printable(other))));
+        SW_TRY(defects_.report(fail(Code::kZeroLayout,
+                                    "{}/{}: found no {}{} in it, as {} has one; copy it too",
+                                    kUniversalFolder, printable(name), lacking.front(),
+                                    kUniversalEnding, printable(other))));
         break;
       }
     }
