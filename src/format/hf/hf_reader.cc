@@ -25,6 +25,7 @@
 #include "format/model_file.h"
 #include "format/model_files.h"
 #include "format/weight_files.h"
+#include "io/own_output.h"
 
 namespace shardwright {
 namespace {
@@ -132,9 +133,10 @@ Result<std::vector<std::string>> folders_of_model(const Directory& directory,
 
 // Names that models have are not opened for it. A run's own log grows while the run reads.
 bool is_report(const Directory& directory, std::string_view folder, const DirectoryEntry& entry) {
-  if (is_usual_in_model(entry.name) || entry.size_bytes == 0) return false;
+  if (is_usual_in_model(entry.name)) return false;
   const auto file = directory.look_into(path_in(folder, entry.name));
   if (!file) return false;  // whoever needs it says why
+  if (is_own_output((*file)->version())) return true;
   std::string head(std::min<std::uint64_t>((*file)->size(), kReportHeadBytes), '\0');
   return (*file)->read_at(0, std::as_writable_bytes(std::span(head))) && is_own_report(head);
 }
