@@ -46,6 +46,10 @@ TEST(RecordedWords, ThatNoRunHasAreNone) {
   constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max();
   EXPECT_EQ(words_of(run_of(kMost, 64, NullTokenizer::kCountsOneMore), 512), std::nullopt);
   EXPECT_EQ(words_of(run_of(512, kMost, NullTokenizer::kCountsOneMore), 512), 513);
+  // 2^62 times the four ranks: 0 in 64 bits, by which nothing is divided.
+  RecordedRun overflowing = run_of(512, kMost / 2 + 1, NullTokenizer::kNone);
+  overflowing.sizes.tensor = 4;
+  EXPECT_FALSE(pads_to(overflowing, 512, 512));
   EXPECT_FALSE(pads_to(run_of(512, 64, NullTokenizer::kNone), 0, 0));
   EXPECT_FALSE(pads_to(run_of(512, -64, NullTokenizer::kNone), 512, 512));
 }
