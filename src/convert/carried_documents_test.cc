@@ -197,6 +197,40 @@ TEST(HfConfigOnTheWayToMegatron, IsWhatLiesBesideTheTensors) {
   }
 }
 
+// Megatron-LM and Megatron-Bridge keep it in a folder of its own.
+TEST(TokenizerOfARun, GoesToHuggingFaceWhereThereIsNoOther) {
+  const TemporaryFolder folder;
+  const std::string config = read_golden("hf/llama3/hf/config.json");
+  folder.put("given/config.json", config);
+  for (const std::string format : {"torch_dist", "legacy"}) {
+    convert_or_fail(documents_request(golden_path("hf/llama3/hf"), folder / format, format));
+    const std::string run = format + "/iter_0000000/";
+    folder.put(run + "tokenizer/tokenizer.json", R"({"of": "the run"})");
+    folder.put(run + "tokenizer/merges.txt", "a b");
+    folder.put(run + "tokenizer/config.json", "{}");
+    folder.put(run + "hf/merges.txt", "c d");
+    ConvertRequest request = documents_request(folder / format, folder / (format + ".hf"), "hf");
+    const Result<PreparedConversion> done = convert_now(request);
+    ASSERT_TRUE(done) << done.error().text();
+    EXPECT_THAT(done->notes, testing::Contains("the tokenizer goes along: 1 files of tokenizer/"));
+    EXPECT_EQ(folder.get(format + ".hf/tokenizer.json"), R"({"of": "the run"})");
+    EXPECT_EQ(folder.get(format + ".hf/merges.txt"), "c d") << "the model's own";
+    EXPECT_EQ(folder.get(format + ".hf/config.json"), config);
+
+    request.hf_config_dir = folder / "given";
+    request.output = folder / (format + ".given");
+    convert_or_fail(request);
+    EXPECT_EQ(folder.get(format + ".given/merges.txt"), "a b");
+
+    folder.put("other/config.json", config);
+    folder.put("other/vocab.json", "{}");
+    request.hf_config_dir = folder / "other";
+    request.output = folder / (format + ".other");
+    convert_or_fail(request);
+    EXPECT_EQ(folder.get(format + ".other/tokenizer.json"), "") << "two were mixed";
+  }
+}
+
 TEST(DtypeOfArguments, IsWhatTheTensorsAre) {
   const TemporaryFolder folder;
   const auto flags = [&](const std::string& path) {

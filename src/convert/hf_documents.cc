@@ -8,6 +8,7 @@
 #include "format/hf/hf_reader.h"
 #include "format/hf/weight_names.h"
 #include "format/model_config.h"
+#include "format/model_files.h"
 #include "layout/model_head.h"
 #include "model/config_check.h"
 #include "remote/open_path.h"
@@ -21,6 +22,37 @@ constexpr std::uint64_t kMostArtifactBytes = std::uint64_t{256} << 20;
 bool has_file(const TargetParts& parts, std::string_view path) {
   return std::any_of(parts.files.begin(), parts.files.end(),
                      [&](const TargetFile& file) { return file.path == path; });
+}
+
+bool has_artifact(const TargetParts& parts, std::string_view path) {
+  return std::ranges::any_of(parts.artifacts,
+                             [&](const auto& artifact) { return artifact.first == path; });
+}
+
+bool has_tokenizer(const TargetParts& parts) {
+  const auto is_one = [](std::string_view path) { return is_of_tokenizer(path); };
+  return std::ranges::any_of(parts.files, is_one, &TargetFile::path) ||
+         std::ranges::any_of(parts.artifacts, is_one, &std::pair<std::string, StoredObject>::first);
+}
+
+// The one that a run keeps beside its weights (Megatron-LM, Megatron-Bridge). Files of two
+// tokenizers are not mixed.
+void add_own_tokenizer(const Checkpoint& source, TargetParts& parts,
+                       std::vector<std::string>& notes) {
+  constexpr std::string_view kFolder = "tokenizer/";
+  if (has_tokenizer(parts)) return;
+  std::size_t count = 0;
+  for (const auto& [path, object] : source.companions) {
+    if (!path.starts_with(kFolder)) continue;
+    std::string name = path.substr(kFolder.size());
+    // Some tokenizers keep a config.json, which is not the model's.
+    if (name == kHfConfigFile || has_file(parts, name) || has_artifact(parts, name)) continue;
+    parts.artifacts.emplace_back(std::move(name), object);
+    ++count;
+  }
+  if (count > 0) {
+    notes.push_back(translated("the tokenizer goes along: {} files of {}", count, kFolder));
+  }
 }
 
 void tell_left_out(std::string_view path, std::vector<std::string>& notes) {
@@ -48,6 +80,31 @@ std::optional<ConfigHead> config_head_of(const TargetParts& parts) {
     }
   }
   return head && head->rows > 0 ? head : std::nullopt;
+}
+
+// What lies beside the source's model, or in its hf/.
+void add_own_documents(const Checkpoint& source, const std::string& config,
+                       std::string_view without, TargetParts& parts,
+                       std::vector<std::string>& notes) {
+  for (const auto& [path, object] : source.artifacts) {
+    if (has_file(parts, path)) continue;
+    if (path == without) {
+      tell_left_out(path, notes);
+      continue;
+    }
+    parts.artifacts.emplace_back(path, object);
+  }
+  // One that was made of what the model's makers say of it elsewhere lies in no file.
+  const bool is_in_file = std::ranges::any_of(
+      source.artifacts, [](const auto& artifact) { return artifact.first == kHfConfigFile; });
+  if (is_in_file || has_file(parts, kHfConfigFile)) return;
+  if (!config.empty()) {
+    parts.files.push_back({std::string(kHfConfigFile), config});
+  } else {
+    notes.emplace_back(
+        "no config.json is near, so the model is written without one, by the names that are "
+        "stored; --hf-config gives the model's");
+  }
 }
 
 // Files of the user's config folder, by value: they are few and small, and no part of the source.
@@ -108,28 +165,12 @@ Status add_hf_documents(const ConvertRequest& request, const Checkpoint& source,
   }
   const std::string_view without =
       is_dequantised || is_quantised ? kModelOptFile : std::string_view();
-  if (!request.hf_config_dir.empty()) {
-    return add_files_of(request.hf_config_dir, "", without, parts, notes);
-  }
-  for (const auto& [path, object] : source.artifacts) {
-    if (has_file(parts, path)) continue;
-    if (path == without) {
-      tell_left_out(path, notes);
-      continue;
-    }
-    parts.artifacts.emplace_back(path, object);
-  }
-  // One that was made of what the model's makers say of it elsewhere lies in no file.
-  const bool is_in_file = std::ranges::any_of(
-      source.artifacts, [](const auto& artifact) { return artifact.first == kHfConfigFile; });
-  if (is_in_file || has_file(parts, kHfConfigFile)) return {};
-  if (!config.empty()) {
-    parts.files.push_back({std::string(kHfConfigFile), config});
+  if (request.hf_config_dir.empty()) {
+    add_own_documents(source, config, without, parts, notes);
   } else {
-    notes.emplace_back(
-        "no config.json is near, so the model is written without one, by the names that are "
-        "stored; --hf-config gives the model's");
+    SW_TRY(add_files_of(request.hf_config_dir, "", without, parts, notes));
   }
+  add_own_tokenizer(source, parts, notes);
   return {};
 }
 

@@ -12,21 +12,17 @@ namespace shardwright {
 namespace {
 
 // `*` stands for any text, `#` for a number.
-constexpr std::array<std::string_view, 30> kDescriptions = {
+constexpr std::array<std::string_view, 9> kTokenizers = {
+    "tokenizer.json", "tokenizer.model*", "tokenizer_config.json",
+    "*.tiktoken",     "tekken.json",      "spiece.model",
+    "vocab.json",     "vocab.txt",        "sentencepiece.bpe.model",
+};
+constexpr std::array<std::string_view, 21> kDescriptions = {
     "config.json",
     "configuration.json",
     "generation_config.json",
-    "tokenizer.json",
-    "tokenizer.model*",
-    "tokenizer_config.json",
-    "*.tiktoken",
-    "tekken.json",
-    "spiece.model",
-    "sentencepiece.bpe.model",
     "special_tokens_map.json",
     "added_tokens.json",
-    "vocab.json",
-    "vocab.txt",
     "merges.txt",
     "chat_template.json",
     "chat_template.jinja",
@@ -74,7 +70,11 @@ bool matches_one(std::string_view name, std::span<const std::string_view> patter
 
 }  // namespace
 
-bool describes_model(std::string_view name) { return matches_one(name, kDescriptions); }
+bool is_of_tokenizer(std::string_view name) { return matches_one(name, kTokenizers); }
+
+bool describes_model(std::string_view name) {
+  return is_of_tokenizer(name) || matches_one(name, kDescriptions);
+}
 
 bool is_usual_in_model(std::string_view name) {
   return describes_model(name) || matches_one(name, kBesideModel);

@@ -5,6 +5,9 @@
 
 namespace shardwright {
 
+/// Whether a file of this name makes a tokenizer: its words, or which class reads them.
+[[nodiscard]] bool is_of_tokenizer(std::string_view name);
+
 /// Whether a file of this name describes a Hugging Face model without being weights: its config,
 /// its tokenizer, its code.
 [[nodiscard]] bool describes_model(std::string_view name);

@@ -10,6 +10,9 @@ std::span<const Sentence> chinese_of_state() {
   static constexpr auto kSentences = std::to_array<Sentence>({
       {"args.{} is stored as plain values: not every Megatron-Core loads its enum",
        "args.{} 存为多个普通值：并非每个 Megatron-Core 都能加载它的枚举"},
+      {"'args' are no arguments of a run (a {}): what the conversion changes of those is not in "
+       "them",
+       "'args' 不是一次训练的参数（而是 {}）：转换所改的参数不写入其中"},
       {"args.{} is stored as a plain value: not every Megatron-Core loads its enum",
        "args.{} 存为普通值：并非每个 Megatron-Core 都能加载它的枚举"},
       {"optimizer parameter groups are written without {}: Megatron-Core does not load classes, "

@@ -3,7 +3,9 @@
 
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <array>
+#include <iterator>
 #include <set>
 
 #include "base/endian.h"
@@ -53,7 +55,7 @@ Value plain_member(Document& document, Value value) {
 }
 
 void flatten_new_enums(Document& document, Value args, std::vector<std::string>& notes) {
-  const Value attributes = args.state();
+  const Value attributes = argument_pairs(args);
   if (!attributes.is(Kind::kDict)) return;
   std::vector<std::pair<std::string, Value>> replaced;
   for (std::size_t i = 0; i < attributes.size(); ++i) {
@@ -86,11 +88,35 @@ void leave_classes_out(Document& document, Value state, std::vector<std::string>
 }
 
 // Of the model's parameters, as Megatron derives it from its flags.
-void set_dtype(Document& document, Value args, DType dtype) {
-  document.set_attribute(args, "bf16", document.boolean(dtype == DType::kBF16));
-  document.set_attribute(args, "fp16", document.boolean(dtype == DType::kF16));
-  if (!args.attribute("params_dtype")) return;
-  document.set_attribute(args, "params_dtype", document.global("torch", torch_name(dtype)));
+std::vector<std::pair<std::string, Value>> dtype_arguments(Document& document, Value args,
+                                                           DType dtype) {
+  std::vector<std::pair<std::string, Value>> arguments = {
+      {"bf16", document.boolean(dtype == DType::kBF16)},
+      {"fp16", document.boolean(dtype == DType::kF16)}};
+  constexpr std::string_view kType = "params_dtype";
+  if (argument_pairs(args).find(kType)) {
+    arguments.emplace_back(kType, document.global("torch", torch_name(dtype)));
+  }
+  return arguments;
+}
+
+void edit_arguments(Document& document, Value args, const CommonStateEdits& edits,
+                    std::vector<std::string>& notes) {
+  std::vector<std::pair<std::string, Value>> changed;
+  for (const auto& [name, value] : edits.arguments) {
+    changed.emplace_back(name, make_plain_value(document, value));
+  }
+  if (edits.dtype)
+    std::ranges::move(dtype_arguments(document, args, *edits.dtype), std::back_inserter(changed));
+  for (const auto& [name, value] : changed) {
+    if (set_argument(document, args, name, value)) continue;
+    notes.push_back(
+        translated("'args' are no arguments of a run (a {}): what the conversion changes of those "
+                   "is not in them",
+                   kind_name(args.kind())));
+    return;
+  }
+  flatten_new_enums(document, args, notes);
 }
 
 }  // namespace
@@ -121,13 +147,7 @@ Result<std::string> CommonState::encode(const CommonStateEdits& edits,
       document.set(state, "checkpoint_version", document.real(3.0));
     }
   }
-  if (const Value args = state.find("args")) {
-    for (const auto& [name, value] : edits.arguments) {
-      document.set_attribute(args, name, make_plain_value(document, value));
-    }
-    if (edits.dtype) set_dtype(document, args, *edits.dtype);
-    flatten_new_enums(document, args, notes);
-  }
+  if (const Value args = state.find("args")) edit_arguments(document, args, edits, notes);
   if (edits.numbered_layers) {
     document.set(state, "content_metadata",
                  make_content_metadata(document, *edits.numbered_layers));

@@ -60,6 +60,47 @@ class EncodedOptimizer {
   std::vector<std::string> notes_;
 };
 
+// Whoever saves with Megatron-Core alone may give a dict, or something else.
+TEST(CommonStateArguments, OfADictStayOne) {
+  const auto args_in = [](Document& document, Value args, std::vector<std::string>& notes) {
+    const Value state = document.dict();
+    document.set(state, "args", args);
+    const CommonState common =
+        CommonState::read(
+            encode_torch_object(pickle::encode(document, state, pickle::Protocol::kTwo).value())
+                .value())
+            .value();
+    CommonStateEdits edits;
+    edits.arguments = {{"tensor_model_parallel_size", std::int64_t{2}}, {"new", true}};
+    edits.dtype = DType::kBF16;
+    return common.encode(edits, notes).value();
+  };
+  for (const bool is_ordered : {false, true}) {
+    Document document;
+    const Value args = is_ordered ? document.ordered_dict() : document.dict();
+    document.set(args, "tensor_model_parallel_size", document.integer(1));
+    document.set(args, "params_dtype", document.global("torch", "float32"));
+    std::vector<std::string> notes;
+    const std::string bytes = args_in(document, args, notes);
+    EXPECT_THAT(notes, IsEmpty());
+    const Arguments written = CommonState::read(bytes).value().arguments();
+    EXPECT_EQ(written.at("tensor_model_parallel_size"), ArgValue{std::int64_t{2}});
+    EXPECT_EQ(written.at("new"), ArgValue{true});
+    const StateDocument state = StateDocument::read(bytes).value();
+    const Value dict = state.dict().find("args");
+    EXPECT_EQ(dict.find("bf16").as_bool(), true);
+    EXPECT_TRUE(dict.find("params_dtype").is_global("torch", "bfloat16"));
+    EXPECT_FALSE(dict.state()) << "torch.load knows no such dict";
+  }
+  Document document;
+  const std::array<Value, 1> one = {document.integer(7)};
+  std::vector<std::string> notes;
+  const CommonState written =
+      CommonState::read(args_in(document, document.list(one), notes)).value();
+  EXPECT_THAT(notes, ElementsAre(HasSubstr("'args' are no arguments of a run (a list)")));
+  EXPECT_THAT(written.arguments(), IsEmpty());
+}
+
 // An optimizer with parts on the CPU has the classes of its parts among its settings.
 TEST(CommonStateOptimizer, IsWrittenWithoutClasses) {
   Document document;

@@ -2,6 +2,7 @@
 #include "state/plain_arguments.h"
 
 #include "base/allowance.h"
+#include "codec/torch_tensor.h"
 
 namespace shardwright {
 namespace {
@@ -109,12 +110,26 @@ Value make_plain_value(Document& document, const ArgValue& value) {
   return document.none();
 }
 
+Value argument_pairs(Value args) {
+  if (!args) return {};
+  const Value pairs = dict_pairs(args);
+  return pairs.is(Kind::kDict) ? pairs : args.state();
+}
+
+bool set_argument(Document& document, Value args, std::string_view name, Value value) {
+  if (dict_pairs(args).is(Kind::kDict)) {
+    document.set(args, name, value);
+    return true;
+  }
+  if (!args.is(Kind::kObject) && !args.is(Kind::kReduce)) return false;
+  document.set_attribute(args, name, value);
+  return true;
+}
+
 Result<Arguments> plain_arguments(Value args) {
   Arguments arguments;
   Allowance allowance(0);
-  if (!args) return arguments;
-  // GPT-NeoX stores a dict.
-  const Value attributes = args.is(Kind::kDict) ? args : args.state();
+  const Value attributes = argument_pairs(args);
   if (!attributes.is(Kind::kDict)) return arguments;
   for (std::size_t i = 0; i < attributes.size(); ++i) {
     const std::optional<std::string_view> name = attributes.key(i).as_string();

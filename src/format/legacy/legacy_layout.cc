@@ -46,15 +46,16 @@ Result<std::optional<double>> common_step(const std::string& common_state) {
 
 // Those of the run that wrote the common state are other ranks' lies. The node of the rank's
 // number, which is not known yet; nothing without arguments.
-Result<pickle::Value> set_writers(pickle::Document& document, pickle::Value args,
-                                  const LegacyWriters& writers) {
+pickle::Value set_writers(pickle::Document& document, pickle::Value args,
+                          const LegacyWriters& writers) {
   if (!args) return pickle::Value();
-  const Arguments known = SW_TRY(plain_arguments(args));
   const pickle::Value rank = document.integer(0);
-  document.set_attribute(args, "rank", rank);
-  document.set_attribute(args, "world_size", document.integer(writers.world));
+  if (!set_argument(document, args, "rank", rank) ||
+      !set_argument(document, args, "world_size", document.integer(writers.world))) {
+    return pickle::Value();
+  }
   const auto set = [&](std::string_view name, pickle::Value value) {
-    if (known.contains(name)) document.set_attribute(args, name, value);
+    if (argument_pairs(args).find(name)) document.set(argument_pairs(args), name, value);
   };
   set("local_rank", rank);
   set("data_parallel_size", document.integer(writers.data));
@@ -75,7 +76,7 @@ Result<LegacyStageLayout> layout_legacy_stage(const std::string& common_state,
   pickle::Document document =
       SW_TRY(plain_state(*make_memory_file("common.pt", common_state), parts)).state;
   const Value state = document.root();
-  const Value rank = SW_TRY(set_writers(document, state.find("args"), writers));
+  const Value rank = set_writers(document, state.find("args"), writers);
   LegacyStageLayout result;
   std::vector<std::uint64_t>& sizes = result.storage_bytes;
   for (std::size_t m = 0; m < models.size(); ++m) {
