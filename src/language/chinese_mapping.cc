@@ -82,6 +82,7 @@ std::span<const Sentence> chinese_of_mapping() {
       {"more than {} rules", "超过 {} 条规则"},
       {"an unbound loop variable", "未绑定的循环变量"},
       {"one that 'groups' defines", "'groups' 定义的一个"},
+      {"one of the options without rules", "恰有一个选项不含规则"},
       {"two or more", "两个或更多"},
       {"{}: found a second rule for {}'{}', expected one; see models/schema.json",
        "{}: {}'{}' 有第二条规则，应为一条；见 models/schema.json"},

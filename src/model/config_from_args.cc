@@ -79,6 +79,7 @@ class ConfigBuilder {
     const FlagName flag = flag_name(rule.hf[0]);
     const auto size = sizes_.sizes.find(rule.name);
     if (size == sizes_.sizes.end()) {
+      if (rule.optional && rule.flag) return;  // another rule may tell what is said in its place
       hf_[std::string(flag.name)] = ArgValue{};
       return;
     }

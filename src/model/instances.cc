@@ -240,7 +240,9 @@ Status Selector::visit_choice(const Choice& choice, Bindings& bindings, Selectio
   Selection best;
   bool has_best = false;
   std::size_t best_wanted = 0;
+  const auto told = sizes_.find(choice.told_by);
   for (const std::vector<Item>& option : choice.options) {
+    if (told != sizes_.end() && option.empty() != (told->second == 0)) continue;
     Selection candidate;
     SW_TRY(visit(option, bindings, candidate));
     const std::size_t wanted = SW_TRY(wanted_names(candidate));

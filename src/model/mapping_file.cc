@@ -185,7 +185,7 @@ class ItemParser {
   }
 
   Result<Choice> parse_choice(const JsonNode& node, const RulePrefix& prefix, int depth) {
-    SW_TRY(node.only({"one_of"}));
+    SW_TRY(node.only({"one_of", "told_by"}));
     const JsonNode list = SW_TRY(node.at("one_of"));
     const std::vector<JsonNode> options = SW_TRY(list.elements());
     if (options.size() < 2) {
@@ -194,6 +194,17 @@ class ItemParser {
     Choice choice;
     for (const JsonNode& option : options) {
       choice.options.push_back(SW_TRY(parse(option, prefix, depth + 1)));
+    }
+    const std::optional<JsonNode> told_by = node.find("told_by");
+    if (!told_by) return choice;
+    choice.told_by = SW_TRY(told_by->text());
+    if (!known_.sizes.contains(choice.told_by)) {
+      return told_by->invalid(fmt::format("size '{}'", choice.told_by), "one that 'sizes' defines");
+    }
+    const auto is_without_rules = [](const auto& option) { return option.empty(); };
+    if (std::ranges::count_if(choice.options, is_without_rules) != 1) {
+      return told_by->invalid(fmt::format("size '{}'", choice.told_by),
+                              "one of the options without rules");
     }
     return choice;
   }

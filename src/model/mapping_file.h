@@ -60,6 +60,9 @@ struct Section {
 /// Exactly one of the options applies; which one is decided by the tensors that exist.
 struct Choice {
   std::vector<std::vector<Item>> options;
+  /// A size, or empty: where it is known, only the options with rules may apply, or if it is 0 only
+  /// the one without.
+  std::string told_by = {};
 };
 
 struct Item {

@@ -285,6 +285,19 @@ TEST(ParseMappings, OptionsOfAChoiceMayShareNames) {
                              "f.json"));
 }
 
+TEST(ParseMappings, AChoiceIsToldByASizeBetweenRulesAndNone) {
+  const auto parsed = [](const char* one_of, const char* size) {
+    return parse_mapping(
+        patched("/rules/1", fmt::format(R"({{"one_of": {}, "told_by": "{}"}})", one_of, size)),
+        "f.json");
+  };
+  constexpr const char* kRule = R"([[{"megatron": "x", "hf": "y"}], []])";
+  EXPECT_TRUE(parsed(kRule, "tied"));
+  EXPECT_FALSE(parsed(kRule, "no_such_size"));
+  EXPECT_FALSE(
+      parsed(R"([[{"megatron": "x", "hf": "y"}], [{"megatron": "x", "hf": "z"}]])", "tied"));
+}
+
 TEST(ParseMappings, AFamilyChangesWhatItExtendsEntryByEntry) {
   const std::string base = minimal().dump();
   const std::string child = R"({"family": "child", "extends": "f", "architectures": ["C"],

@@ -147,6 +147,34 @@ TEST(Square, IsItsSide) {
   EXPECT_THAT(config->json, testing::Not(HasSubstr("side")));
 }
 
+TEST(Choice, IsToldByASizeWhereThatIsKnown) {
+  const Mapping mapping =
+      parse_mapping(R"({"family": "f", "architectures": ["A"], "model_types": ["a"],
+                        "sizes": {"biases": {"hf": "bias", "flag": true, "optional": true}},
+                        "rules": [{"megatron": "m.w", "hf": "h.w"},
+                          {"one_of": [[{"megatron": "m.b", "hf": "h.b"}], []],
+                           "told_by": "biases"}]})",
+                    "f.json")
+          .value();
+  const auto tensors = [](std::string_view module, bool has_bias) {
+    std::vector<TensorDesc> made = {{fmt::format("{}.w", module), DType::kBF16, {2}}};
+    if (has_bias) made.push_back({fmt::format("{}.b", module), DType::kBF16, {2}});
+    return made;
+  };
+  for (const bool has_bias : {false, true}) {
+    const auto fits = [&](const char* config) {
+      const ModelSizes sizes =
+          sizes_from_hf_config(mapping, read_hf_config(config).value()).value();
+      const bool is_read = map_from_hf(mapping, sizes, tensors("h", has_bias)).has_value();
+      EXPECT_EQ(map_from_megatron(mapping, sizes, tensors("m", has_bias)).has_value(), is_read);
+      return is_read;
+    };
+    EXPECT_TRUE(fits("{}"));
+    EXPECT_EQ(fits(R"({"bias": true})"), has_bias);
+    EXPECT_EQ(fits(R"({"bias": false})"), !has_bias);
+  }
+}
+
 TEST(Choice, TakesTheOptionThatLeavesLeast) {
   const Mapping mapping =
       parse_mapping(R"({"family": "f", "architectures": ["A"], "model_types": ["a"], "sizes": {},
