@@ -8,6 +8,7 @@
 #include "canonical/dequantise.h"
 #include "canonical/dora_factors.h"
 #include "canonical/families.h"
+#include "convert/adapter_layers.h"
 #include "convert/drafting.h"
 #include "exec/threads.h"
 #include "model/config.h"
@@ -120,6 +121,16 @@ const Mapping* family_of(const Drafting& drafting, const std::string& text) {
   if (!config) return nullptr;
   const auto family = chosen_family(drafting.request(), drafting.mappings, *config);
   return family ? *family : nullptr;
+}
+
+// Behind them lie those that predict further tokens, which adapters leave alone.
+std::optional<std::int64_t> layers_of(const Mapping* family, const std::string& text) {
+  const auto config = read_hf_config(text);
+  if (family == nullptr || !config) return std::nullopt;
+  const auto sizes = sizes_from_hf_config(*family, *config);
+  if (!sizes) return std::nullopt;
+  const auto layers = sizes->find("layers");
+  return layers == sizes->end() ? std::nullopt : std::optional(layers->second);
 }
 
 // Steps after which the catalog has the model's names.
@@ -278,8 +289,8 @@ Status take_adapter(Drafting& drafting) {
       SW_TRY(model_tensors(drafting.source().catalog, config, drafting.source().files.get()));
   const std::optional<TiedHead> tied = SW_TRY(find_tied_head(config, model.tensors));
   SW_TRY(load_mappings(drafting));
-  taken.updates =
-      SW_TRY(match_adapter(taken.adapter, model.tensors, family_of(drafting, config), tied));
+  const Mapping* const family = family_of(drafting, config);
+  taken.updates = SW_TRY(match_adapter(taken.adapter, model.tensors, family, tied));
   const bool has_head = !taken.updates.head.empty();
   if (taken.updates.untied && !has_head) SW_TRY(untie(*taken.updates.untied, drafting));
   for (const QuantisedTensor& joined : model.quantised) {
@@ -297,6 +308,8 @@ Status take_adapter(Drafting& drafting) {
   if (has_head) SW_TRY(give_head_of_adapter(taken, model.tensors, config, drafting));
   result.more_sources.push_back(request.adapter);
   drafting.tell(taken_note(taken));
+  std::string note = note_on_layers(taken.adapter, model.tensors, layers_of(family, config));
+  if (!note.empty()) drafting.tell(std::move(note));
   drafting.adapter = std::move(taken);
   return {};
 }

@@ -317,6 +317,32 @@ TEST_F(Adapter, ATiedModelThatKeepsBothStaysTied) {
   EXPECT_EQ(tensors_.count("lm_head.weight"), 0U);
 }
 
+// As where a trainer saves the layers of one pipeline stage.
+TEST_F(Adapter, OfSomeOfTheLayersIsSaid) {
+  const auto merged = [&](const std::vector<std::string>& adapted, const std::string& more) {
+    std::vector<Values> base;
+    std::vector<Values> adapter;
+    for (const std::string layer : {"0", "1", "2", "10"}) {
+      base.push_back({{"l." + layer + ".q.weight", DType::kF32, {1, 1}}, {1}});
+      base.push_back({{"l." + layer + ".k.weight", DType::kF32, {1, 1}}, {1}});
+    }
+    for (const std::string& layer : adapted) {
+      adapter.push_back(a("l." + layer + ".q", {1}));
+      adapter.push_back(b("l." + layer + ".q", {1}));
+    }
+    put_base(base);
+    put_adapter(adapter, more);
+    std::filesystem::remove_all(folder_ / "out");
+    return merge(request()).notes;
+  };
+  const auto is_said = Contains(HasSubstr("lacks modules in layers 2, 10"));
+  EXPECT_THAT(merged({"0", "1"}, ""), is_said);
+  EXPECT_THAT(merged({"0", "1"}, R"(, "layers_to_transform": null)"), is_said);
+  const auto is_silent = Not(Contains(HasSubstr("lacks modules in layers")));
+  EXPECT_THAT(merged({"0", "1"}, R"(, "layers_to_transform": [0, 1])"), is_silent);
+  EXPECT_THAT(merged({"0", "1", "2", "10"}, ""), is_silent);
+}
+
 TEST_F(Adapter, WhatIsNotSelectedIsNotAsked) {
   put_base({{{"q.weight", DType::kF32, {1, 1}}, {1}}, {{"k.weight", DType::kF32, {1, 1}}, {1}}});
   put_adapter({a("q", {1}), b("q", {1}), a("k", {1}), b("k", {1})});

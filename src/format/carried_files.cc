@@ -8,6 +8,7 @@
 #include "codec/stand_in.h"
 #include "codec/torch_file.h"
 #include "format/hf/hf_reader.h"
+#include "format/mca_config.h"
 #include "format/mlite/rank_files.h"
 #include "format/model_config.h"
 #include "io/source_files.h"
@@ -83,7 +84,8 @@ Status read_carried(Checkpoint& checkpoint, Defects& defects) {
   checkpoint.hf_config = SW_TRY(read_model_config(directory, "hf/", checkpoint.notes));
   checkpoint.source_keys = SW_TRY(read_if_there(directory, kCarriedKeysFile, kMostTextBytes));
   checkpoint.run_config = SW_TRY(read_if_there(directory, kRunConfigFile, kMostTextBytes));
-  return list_companions(checkpoint, defects);
+  SW_TRY(list_companions(checkpoint, defects));
+  return defects.report(read_mca_config(checkpoint, defects));
 }
 
 Status check_carried(const Checkpoint& checkpoint, Defects& defects) {

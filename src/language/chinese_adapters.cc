@@ -8,6 +8,15 @@ namespace shardwright {
 
 std::span<const Sentence> chinese_of_adapters() {
   static constexpr auto kSentences = std::to_array<Sentence>({
+      {"the adapter {} lacks modules in layers {} that it has in others, and its {} names no "
+       "layers_to_transform: a part of it may be missing, as where one pipeline stage saved it",
+       "适配器 {} 在第 {} 层缺少它在其他层有的模块，而其 {} 没有 layers_to_transform："
+       "可能缺了一部分，例如只由一个流水线阶段保存"},
+      {"{}: lora_alpha is 0, so the adapter would change nothing; verl has written 0 whatever a "
+       "run "
+       "was trained with: put the run's own number there",
+       "{}：lora_alpha 为 0，适配器将不改变任何东西；verl 曾不论训练用什么都写 "
+       "0：请填入训练所用的数"},
       {"{}: found peft of the kind {}, expected LoRA, CanonicalLoRA or DoRA",
        "{}: 发现 {} 类型的 peft，应为 LoRA、CanonicalLoRA 或 DoRA"},
       {"'s peft section", "的 peft 部分"},

@@ -13,6 +13,8 @@ std::span<const Sentence> chinese_of_state() {
       {"'args' are no arguments of a run (a {}): what the conversion changes of those is not in "
        "them",
        "'args' 不是一次训练的参数（而是 {}）：转换所改的参数不写入其中"},
+      {"config.json is what {} of mcore_adapter says; --hf-config names another",
+       "config.json 取自 mcore_adapter 的 {}；可用 --hf-config 另指"},
       {"args.{} is stored as a plain value: not every Megatron-Core loads its enum",
        "args.{} 存为普通值：并非每个 Megatron-Core 都能加载它的枚举"},
       {"optimizer parameter groups are written without {}: Megatron-Core does not load classes, "

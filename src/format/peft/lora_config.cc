@@ -216,7 +216,11 @@ Status read_lora_key(const std::string& key, const LoraJson& value, LoraConfig& 
   }
   if (key == "lora_alpha") {
     config.alpha = SW_TRY(alpha_in(key, value));
-    return {};
+    if (config.alpha != 0) return {};
+    return fail(Code::kUnsupportedFormat,
+                "{}: lora_alpha is 0, so the adapter would change nothing; verl has written 0 "
+                "whatever a run was trained with: put the run's own number there",
+                kLoraConfig);
   }
   if (key == "use_rslora") return read_lora_flag(key, value, config.uses_rslora);
   if (key == "use_dora") return read_lora_flag(key, value, config.uses_dora);
@@ -234,6 +238,7 @@ Status read_lora_key(const std::string& key, const LoraJson& value, LoraConfig& 
     config.saves_biases = value != "none";
     return {};
   }
+  if (key == "layers_to_transform") config.chooses_layers = !value.is_null();
   if (key == "peft_version" && value.is_string()) {
     config.is_before_0_19 = is_version_before_0_19(value.get<std::string>());
   }

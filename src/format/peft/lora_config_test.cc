@@ -41,6 +41,15 @@ TEST(LoraConfig, WhatPeftWrites) {
   EXPECT_FALSE(config->uses_dora || config->is_fan_in_fan_out || config->saves_biases);
 }
 
+// Mergers have written it in place of the run's own.
+TEST(LoraConfig, AnAdapterThatChangesNothingIsRefused) {
+  const auto none = read_lora_config(R"({"peft_type": "LORA", "r": 8, "lora_alpha": 0})");
+  ASSERT_FALSE(none);
+  EXPECT_EQ(none.error().code, Code::kUnsupportedFormat);
+  EXPECT_THAT(none.error().message, testing::HasSubstr("lora_alpha is 0"));
+  EXPECT_TRUE(read_lora_config(R"({"peft_type": "LORA", "r": 8, "lora_alpha": -1})"));
+}
+
 TEST(LoraConfig, KnowsWhoWroteItBefore0_19) {
   for (const char* version : {"0.17.0", "0.18.2.dev0", "0.9"}) {
     EXPECT_TRUE(
