@@ -81,16 +81,9 @@ struct Drafting {
 /// tensor that nothing can be added to; those of set_dora_factors.
 [[nodiscard]] Status add_adapter(Drafting& drafting);
 
-/// Of a MIMO target the routes of its family's components, to which `facts` belong. Errors: those
-/// of check_components.
-[[nodiscard]] Status take_routes(const ModelFacts& facts, Drafting& drafting);
-
 /// What both sources' tensors get for a Megatron target: extra values of Hugging Face leave a
 /// target that has no place for them; sizes and names are settled.
 void finish_megatron_drafts(Drafting& drafting);
-
-/// Where torch_dist is written for a model that puts more before its names: all names get it.
-void add_torch_dist_prefix(std::string_view prefix, Drafting& drafting);
 
 /// In which form the request's target has its weights: that of `config_text`, the model's
 /// config.json, of the release that the source is or was made of, or a new one. REQUIRES: the

@@ -253,7 +253,7 @@ Status draft_hf_as_megatron(Drafting& drafting) {
     facts = SW_TRY(facts_of_hf(drafting));
   }
   SW_TRY(drop_prediction_layers_of_hf(facts, drafting));
-  SW_TRY(take_routes(facts, drafting));
+  SW_TRY(drafting.target->take_family(*facts.mapping, parts));
   keep_stored_names(drafting);
   const TargetTraits& traits = drafting.traits();
   const LayerKeys keys = traits.has_layers_apart ? LayerKeys::kAllNumbered : layer_keys_of(facts);
@@ -276,7 +276,7 @@ Status draft_hf_as_megatron(Drafting& drafting) {
   finish_megatron_drafts(drafting);
   SW_TRY(add_state_from_hf(request, all, facts, parts, result.notes));
   SW_TRY(add_documents_beside(request, source, parts, result.notes));
-  add_torch_dist_prefix(facts.mapping->torch_dist_prefix, drafting);
+  drafting.target->add_prefix(facts.mapping->torch_dist_prefix, parts);
   return {};
 }
 

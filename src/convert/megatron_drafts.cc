@@ -42,7 +42,7 @@ Status find_routes(Drafting& drafting) {
   const ModelFacts facts = SW_TRY(find_megatron_facts(
       result.request, result.source, drafting.mappings, drafting.catalog, result.notes));
   result.family = facts.mapping->family;
-  return take_routes(facts, drafting);
+  return drafting.target->take_family(*facts.mapping, drafting.parts);
 }
 
 Status draft_as_stored(Drafting& drafting) {
@@ -240,7 +240,7 @@ Status draft_megatron_as_megatron(Drafting& drafting) {
         "--spec te gives those of Transformer Engine");
   }
   carry_files(source, parts);
-  add_torch_dist_prefix(source.torch_dist_prefix, drafting);
+  drafting.target->add_prefix(source.torch_dist_prefix, parts);
   return {};
 }
 

@@ -23,11 +23,8 @@
 #include "convert/remote_run.h"
 #include "convert/renames.h"
 #include "convert/upcycle_drafts.h"
-#include "format/dcp/dcp_target.h"
 #include "format/fsdp_dtensor/source.h"
 #include "format/hf/source_keys.h"
-#include "format/mimo/mimo_target.h"
-#include "format/nemo/nemo_names.h"
 #include "format/peft/source.h"
 #include "format/select.h"
 #include "format/targets.h"
@@ -38,18 +35,6 @@
 
 namespace shardwright {
 namespace {
-
-// Of a MIMO target.
-Status find_layout(Drafting& drafting) {
-  if (!drafting.traits().has_components) return {};
-  ConvertRequest& request = drafting.result.request;
-  ComponentLayout& layout = drafting.parts.components;
-  layout = SW_TRY(solve_component_layout(request.components, request.world_size));
-  const Component& language = *layout.find("language");
-  request.parallel = {language.tensor, language.pipeline, 1, language.expert,
-                      language.expert_tensor};
-  return {};
-}
 
 Status check_form(const Drafting& drafting) {
   const bool is_asked = drafting.request().quantise != WeightForm::kPlain;
@@ -109,8 +94,8 @@ Status make_drafts(Drafting& drafting) {
   }
   switch (drafting.traits().names) {
     case TargetNames::kStored:
-      SW_TRY(draft_stored(drafting.request(), drafting.source(), drafting.catalog, drafting.parts,
-                          drafting.result.notes));
+      SW_TRY(drafting.target->draft_stored(drafting.request(), drafting.source(), drafting.catalog,
+                                           drafting.parts, drafting.result.notes));
       SW_TRY(keep_own_dtypes(drafting));
       tell_unused_choice(drafting);
       return {};
@@ -154,7 +139,7 @@ Status finish_drafts(Drafting& drafting) {
   PreparedConversion& result = drafting.result;
   TargetParts& parts = drafting.parts;
   SW_TRY(refuse_hostile_pickles(parts, *result.source.files));
-  if (drafting.traits().has_components) SW_TRY(check_component_tensors(result.family, parts));
+  SW_TRY(drafting.target->check_tensors(result.family, parts));
   SW_TRY(check_heads(drafting));
   SW_TRY(mend_documents(result.request, result.source, parts.components.components, parts,
                         result.notes));
@@ -165,9 +150,7 @@ Status finish_drafts(Drafting& drafting) {
   drafting.mappings = {};
   result.plan.source = std::move(drafting.catalog);
   result.plan.source.objects.clear();  // the target's parts name the ones that go along
-  if (drafting.traits().has_components) {
-    result.components = ranks_of_components(parts.routes, parts.components);
-  }
+  result.components = drafting.target->components(parts);
   return {};
 }
 
@@ -221,7 +204,7 @@ Result<Drafting> draft(const ConvertRequest& request, Purpose purpose) {
   drafting.target = SW_TRY(find_target(request.format));
   SW_TRY(check_form(drafting));
   SW_TRY(check_upcycling(request, drafting.traits()));
-  SW_TRY(find_layout(drafting));
+  SW_TRY(drafting.target->settle_sizes(drafting.result.request, drafting.parts));
   SW_TRY(take_source(drafting, request.averaged.empty() && purpose != Purpose::kAveraging));
   if (purpose == Purpose::kConversion) {
     SW_TRY(check_copied_model(drafting));
@@ -286,12 +269,6 @@ Result<QuantiseChoice> choose_quantisation(const ConvertRequest& request,
   return choose_quantisation(scheme, form == WeightForm::kFp8BlockUe8m0, config_text, released);
 }
 
-Status take_routes(const ModelFacts& facts, Drafting& drafting) {
-  if (!drafting.traits().has_components) return {};
-  drafting.parts.routes = facts.mapping->components;
-  return check_components(drafting.result.family, drafting.parts.routes, drafting.parts.components);
-}
-
 // A Megatron model that loads strictly has no place for what Hugging Face stores beyond it, and a
 // legacy file no other.
 void finish_megatron_drafts(Drafting& drafting) {
@@ -308,21 +285,6 @@ void finish_megatron_drafts(Drafting& drafting) {
   }
   settle_expert_sizes(parts, drafting.result.request.parallel);
   name_for_spec(drafting.request().spec, parts.tensors);
-}
-
-void add_torch_dist_prefix(std::string_view prefix, Drafting& drafting) {
-  const TargetTraits& traits = drafting.traits();
-  if (prefix.empty() || !traits.has_run_config || traits.has_components) return;
-  TargetParts& parts = drafting.parts;
-  for (DraftTensor& tensor : parts.tensors) {
-    if (!tensor.desc.name.starts_with(kHfExtraPrefix)) put_prefix_on(prefix, tensor.desc.name);
-  }
-  for (StoredObject& object : parts.copied_objects) {
-    if (object.name.contains("._extra_state")) put_prefix_on(prefix, object.name);
-  }
-  for (auto& [name, bytes] : parts.new_objects) {
-    if (name.contains("._extra_state")) put_prefix_on(prefix, name);
-  }
 }
 
 Result<PreparedConversion> prepare_conversion(const ConvertRequest& request) {

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "format/target_parts.h"
-#include "plan/draft.h"
+#include "model/mapping_file.h"
 #include "shardwright/convert.h"
 #include "shardwright/plan.h"
 
@@ -41,7 +41,9 @@ struct TargetTraits {
   std::string_view hf_folder = {};     ///< of a new checkpoint: where config.json goes
 };
 
-/// A format that is written. One constant object of each; format/targets.cc lists them.
+/// A format that is written. One constant object of each; format/targets.cc lists them. Functions
+/// are listed in the order in which a conversion calls them; those that have a body need no other
+/// in most formats.
 class Target {
  public:
   explicit Target(const TargetTraits& traits) : traits_(traits) {}
@@ -51,10 +53,30 @@ class Target {
 
   [[nodiscard]] const TargetTraits& traits() const { return traits_; }
 
+  /// Before the source is opened: which ranks the request's sizes make. Errors: kUsage,
+  /// kNotDivisible.
+  [[nodiscard]] virtual Status settle_sizes(ConvertRequest& request, TargetParts& parts) const;
+  /// Of a target with the source's own names: its tensors, and what goes along of entries that are
+  /// none. Those of an MLite source become what they would be without expert, tensor and pipeline
+  /// parallelism, in `catalog` too.
+  [[nodiscard]] virtual Status draft_stored(const ConvertRequest& request, const Checkpoint& source,
+                                            Catalog& catalog, TargetParts& parts,
+                                            std::vector<std::string>& notes) const;
+  /// Of a target with Megatron's names: what it needs of the model's family, once that is known.
+  /// Errors: kNoFamily and kUsage where the request speaks of what no model of it has.
+  [[nodiscard]] virtual Status take_family(const Mapping& family, TargetParts& parts) const;
+  /// What the run that loads it puts before the names of the model's modules, where it does. The
+  /// prefix may be empty.
+  virtual void add_prefix(std::string_view prefix, TargetParts& parts) const;
+  /// Whether the drafts are what the request says that they are. Error: kUsage.
+  [[nodiscard]] virtual Status check_tensors(const std::string& family,
+                                             const TargetParts& parts) const;
   /// Turns the tensors and the common state of a model into the format's own entries, where those
   /// are others. Notes say what has no place there.
   [[nodiscard]] virtual Status make_entries(const ConvertRequest& request, TargetParts& parts,
                                             std::vector<std::string>& notes) const;
+  /// The components with grids of their own, everything solved.
+  [[nodiscard]] virtual std::vector<ComponentRanks> components(const TargetParts& parts) const;
   /// Lays the files out and completes the plan's target side, to which the tensors' recipes move.
   /// `plan.source` is set.
   [[nodiscard]] virtual Status lay_out(const ConvertRequest& request, TargetParts& parts,

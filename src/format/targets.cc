@@ -46,9 +46,4 @@ Result<const Target*> find_target(std::string_view name) {
 
 const TargetTraits& traits_of(std::string_view name) { return (*find_target(name))->traits(); }
 
-Status Target::make_entries(const ConvertRequest& /*request*/, TargetParts& /*parts*/,
-                            std::vector<std::string>& /*notes*/) const {
-  return {};
-}
-
 }  // namespace shardwright

@@ -9,10 +9,8 @@
 #include "dcp/torch_dist_layout.h"
 #include "format/mlite/mlite_source.h"
 #include "format/mlite/rank_files.h"
-#include "format/targets.h"
+#include "format/stored_drafts.h"
 #include "layout/dtensor_placement.h"
-#include "plan/canonical.h"
-#include "state/document_names.h"
 
 namespace shardwright {
 namespace {
@@ -58,81 +56,38 @@ std::vector<PathStep> path_like(std::vector<PathStep> path, std::string_view old
   return path;
 }
 
-class Draft {
+// The nested state dict that the entries came from, where the source is one.
+class PathFinder {
  public:
-  Draft(const ConvertRequest& request, const Checkpoint& source, TargetParts& parts,
-        std::vector<std::string>& notes)
-      : request_(request), source_(source), parts_(parts), notes_(notes) {}
-
-  Status run(Catalog& catalog) {
-    paths_ = SW_TRY(paths_of(source_));
-    std::string example;
-    if (!paths_.empty() && has_mlite_names(catalog)) {
-      const auto found = std::ranges::find_if(catalog.tensors, [&](const StoredTensor& tensor) {
-        return paths_.contains(tensor.desc.name);
-      });
-      if (found != catalog.tensors.end()) example = found->desc.name;
-    }
-    SW_TRY(put_in_order(catalog));
-    parts_.tensors = draft_identity(catalog, {request_.dtype, LayerKeys::kAutomatic});
-    parts_.copied_objects = catalog.objects;
-    SW_TRY(take_rank_files(request_, source_, parts_, notes_));
-    if (!paths_.empty()) {
-      for (const DraftTensor& tensor : parts_.tensors) add_path(tensor.desc.name, example);
-      for (const StoredObject& object : parts_.copied_objects) add_path(object.name, {});
-    }
-    tell_what_stays(catalog);
-    return {};
+  PathFinder(Paths paths, const Catalog& stored) : paths_(std::move(paths)) {
+    if (paths_.empty() || !has_mlite_names(stored)) return;
+    const auto found = std::ranges::find_if(stored.tensors, [&](const StoredTensor& tensor) {
+      return paths_.contains(tensor.desc.name);
+    });
+    if (found != stored.tensors.end()) example_ = found->desc.name;
   }
 
-  Status run_files(Catalog& catalog) {
-    SW_TRY(put_in_order(catalog));
-    parts_.tensors = draft_identity(catalog, {request_.dtype, LayerKeys::kAutomatic});
-    leave_rank_files(source_, "safetensors holds tensors only", notes_);
-    tell_what_stays(catalog);
-    const std::size_t objects = catalog.objects.size();
-    if (objects > 0) {
-      notes_.push_back(
-          translated("{} opaque entries are left out: safetensors holds tensors only", objects));
+  void find(TargetParts& parts) const {
+    if (paths_.empty()) return;
+    for (const DraftTensor& tensor : parts.tensors) {
+      parts.planner_paths.push_back({tensor.desc.name, path_of(tensor.desc.name, example_)});
     }
-    return {};
+    for (const StoredObject& object : parts.copied_objects) {
+      parts.planner_paths.push_back({object.name, path_of(object.name, {})});
+    }
   }
 
  private:
-  // What goes on with optimizer states needs more than tensors.
-  void tell_what_stays(const Catalog& catalog) {
-    if (!source_.common_state.empty() && source_.directory->exists(kCommonStateFile)) {
-      notes_.emplace_back("common.pt (arguments, iteration, optimizer groups) stays behind");
-    }
-    const bool has_states = std::ranges::any_of(catalog.tensors, [](const StoredTensor& tensor) {
-      return is_optimizer_name(tensor.desc.name);
-    });
-    if (has_states && !source_.beside_states.empty()) notes_.push_back(source_.beside_states);
-  }
-
-  // MLite's experts get the model's numbers and their rows its order.
-  Status put_in_order(Catalog& catalog) {
-    if (!has_mlite_names(catalog)) return {};
-    catalog = SW_TRY(global_from_mlite(catalog, request_, notes_));
-    return {};
-  }
-
-  void add_path(const std::string& name, const std::string& example) {
+  [[nodiscard]] std::vector<PathStep> path_of(const std::string& name,
+                                              const std::string& example) const {
     const auto found = paths_.find(name);
-    if (found != paths_.end()) {
-      parts_.planner_paths.push_back({name, found->second});
-    } else if (!example.empty()) {
-      parts_.planner_paths.push_back({name, path_like(paths_.at(example), example, name)});
-    } else {
-      parts_.planner_paths.push_back({name, {name}});
-    }
+    if (found != paths_.end()) return found->second;
+    if (!example.empty()) return path_like(paths_.at(example), example, name);
+    return {name};
   }
 
-  const ConvertRequest& request_;
-  const Checkpoint& source_;
-  TargetParts& parts_;
-  std::vector<std::string>& notes_;
   Paths paths_;
+  std::string example_;  // where the tensors lay whose names are made anew
 };
 
 class DcpTarget : public Target {
@@ -143,6 +98,17 @@ class DcpTarget : public Target {
                 .keeps_optimizer = true,
                 .has_shards = true}) {}
 
+  Status draft_stored(const ConvertRequest& request, const Checkpoint& source, Catalog& catalog,
+                      TargetParts& parts, std::vector<std::string>& notes) const override {
+    const PathFinder paths(SW_TRY(paths_of(source)), catalog);
+    SW_TRY(draft_stored_tensors(request, catalog, parts, notes));
+    parts.copied_objects = catalog.objects;
+    SW_TRY(take_rank_files(request, source, parts, notes));
+    paths.find(parts);
+    tell_what_stays(source, catalog, notes);
+    return {};
+  }
+
   Status lay_out(const ConvertRequest& request, TargetParts& parts, Plan& plan,
                  std::vector<std::string>& /*notes*/) const override {
     return plan_dcp(parts, request, /*with_empty=*/true, plan);
@@ -150,13 +116,6 @@ class DcpTarget : public Target {
 };
 
 }  // namespace
-
-Status draft_stored(const ConvertRequest& request, const Checkpoint& source, Catalog& catalog,
-                    TargetParts& parts, std::vector<std::string>& notes) {
-  Draft draft(request, source, parts, notes);
-  // Files of tensors hold no opaque entries and no places.
-  return traits_of(request.format).holds_objects ? draft.run(catalog) : draft.run_files(catalog);
-}
 
 const Target& dcp_target() {
   static const DcpTarget target;

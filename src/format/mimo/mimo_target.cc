@@ -11,6 +11,7 @@
 #include "base/fail.h"
 #include "format/mimo/component_table.h"
 #include "format/mimo/mimo_optimizer.h"
+#include "format/torch_dist/torch_dist_target.h"
 #include "layout/placement.h"
 #include "layout/state_name.h"
 #include "plan/canonical.h"
@@ -35,12 +36,14 @@ struct Home {
   std::optional<Placement> placement;
 };
 
+// Puts each component on its own ranks and under its route's path, the states of its optimizer
+// where their tensors are and under `mimo.<component>.`. What no route leads to (`hf_extra.*`) goes
+// with the language model.
 class ComponentPlacer {
  public:
-  ComponentPlacer(const TargetParts& parts, const ComponentLayout& layout,
-                  std::span<const ComponentRoute> routes)
-      : parts_(parts), layout_(layout), routes_(routes) {}
+  explicit ComponentPlacer(const TargetParts& parts) : parts_(parts) {}
 
+  // Errors: kUnmatchedTarget for a component that the layout lacks, kNotDivisible.
   Result<PlacedParts> place() {
     SW_TRY(make_homes());
     PlacedParts placed;
@@ -72,7 +75,7 @@ class ComponentPlacer {
       return std::string(owner);
     }
     const std::optional<StateName> state = split_state_name(name);
-    const ComponentRoute* route = route_of(routes_, state ? state->tensor : name);
+    const ComponentRoute* route = route_of(parts_.routes, state ? state->tensor : name);
     return route == nullptr ? "language" : route->name;
   }
 
@@ -81,8 +84,8 @@ class ComponentPlacer {
       return fmt::format("mimo.{}.{}{}", component_of(name), state->prefix,
                          target_name(state->tensor));
     }
-    if (route_of(routes_, name) == nullptr) return std::string(name);
-    return with_wrappers(parts_.wrappers, mimo_name(routes_, name));
+    if (route_of(parts_.routes, name) == nullptr) return std::string(name);
+    return with_wrappers(parts_.wrappers, mimo_name(parts_.routes, name));
   }
 
   Status make_homes() {
@@ -91,7 +94,7 @@ class ComponentPlacer {
       if (is_optimizer_name(tensor.desc.name)) continue;
       descs[component_of(tensor.desc.name)].push_back(tensor.desc);
     }
-    for (const Component& component : layout_.components) {
+    for (const Component& component : parts_.components.components) {
       Home& home = homes_[component.name];
       home.component = &component;
       home.placement = SW_TRY(Placement::make(descs[component.name], parallel_of(component)));
@@ -123,8 +126,6 @@ class ComponentPlacer {
   }
 
   const TargetParts& parts_;
-  const ComponentLayout& layout_;
-  std::span<const ComponentRoute> routes_;
   std::unordered_map<std::string, Home> homes_;
 };
 
@@ -135,30 +136,7 @@ std::string names_of(const auto& list) {
   return fmt::format("{}", fmt::join(names, ", "));
 }
 
-class MimoTarget : public Target {
- public:
-  MimoTarget()
-      : Target({.name = "mimo",
-                .names = TargetNames::kMegatron,
-                .has_components = true,
-                .is_of_fixed_ranks = true,
-                .has_run_config = true,
-                .backend = "torch_dist",
-                .hf_folder = "iter_0000000/hf/"}) {}
-
-  Status lay_out(const ConvertRequest& /*request*/, TargetParts& parts, Plan& plan,
-                 std::vector<std::string>& notes) const override {
-    const std::vector<ComponentRanks> ranks = ranks_of_components(parts.routes, parts.components);
-    parts.files.push_back({parts.folder + std::string(kComponentTable),
-                           write_component_table(ranks, parts.components.world)});
-    if (!parts.has_component_states) SW_TRY(share_optimizer(parts.routes, parts, notes));
-    PlacedParts placed = SW_TRY(place_components(parts));
-    return plan_torch_dist(parts, std::move(placed), plan);
-  }
-};
-
-}  // namespace
-
+// Whether each component that the caller gave is one of the family's.
 Status check_components(const std::string& family, std::span<const ComponentRoute> routes,
                         const ComponentLayout& layout) {
   if (routes.empty()) {
@@ -174,6 +152,8 @@ Status check_components(const std::string& family, std::span<const ComponentRout
   return {};
 }
 
+// Whether they are those that have tensors, both ways: a model may lack a tower that others of its
+// family have.
 Status check_component_tensors(const std::string& family, const TargetParts& parts) {
   std::set<std::string, std::less<>> owners;
   for (const DraftTensor& tensor : parts.tensors) {
@@ -193,6 +173,7 @@ Status check_component_tensors(const std::string& family, const TargetParts& par
   return {};
 }
 
+// REQUIRES: check_components.
 std::vector<ComponentRanks> ranks_of_components(std::span<const ComponentRoute> routes,
                                                 const ComponentLayout& layout) {
   std::vector<ComponentRanks> ranks;
@@ -205,9 +186,50 @@ std::vector<ComponentRanks> ranks_of_components(std::span<const ComponentRoute> 
   return ranks;
 }
 
-Result<PlacedParts> place_components(const TargetParts& parts) {
-  return ComponentPlacer(parts, parts.components, parts.routes).place();
-}
+class MimoTarget : public Target {
+ public:
+  MimoTarget()
+      : Target({.name = "mimo",
+                .names = TargetNames::kMegatron,
+                .has_components = true,
+                .is_of_fixed_ranks = true,
+                .has_run_config = true,
+                .backend = "torch_dist",
+                .hf_folder = "iter_0000000/hf/"}) {}
+
+  Status settle_sizes(ConvertRequest& request, TargetParts& parts) const override {
+    ComponentLayout& layout = parts.components;
+    layout = SW_TRY(solve_component_layout(request.components, request.world_size));
+    const Component& language = *layout.find("language");
+    request.parallel = {language.tensor, language.pipeline, 1, language.expert,
+                        language.expert_tensor};
+    return {};
+  }
+
+  Status take_family(const Mapping& family, TargetParts& parts) const override {
+    parts.routes = family.components;
+    return check_components(family.family, parts.routes, parts.components);
+  }
+
+  Status check_tensors(const std::string& family, const TargetParts& parts) const override {
+    return check_component_tensors(family, parts);
+  }
+
+  std::vector<ComponentRanks> components(const TargetParts& parts) const override {
+    return ranks_of_components(parts.routes, parts.components);
+  }
+
+  Status lay_out(const ConvertRequest& /*request*/, TargetParts& parts, Plan& plan,
+                 std::vector<std::string>& notes) const override {
+    parts.files.push_back({parts.folder + std::string(kComponentTable),
+                           write_component_table(components(parts), parts.components.world)});
+    if (!parts.has_component_states) SW_TRY(share_optimizer(parts.routes, parts, notes));
+    PlacedParts placed = SW_TRY(ComponentPlacer(parts).place());
+    return plan_torch_dist(parts, std::move(placed), plan);
+  }
+};
+
+}  // namespace
 
 const Target& mimo_target() {
   static const MimoTarget target;

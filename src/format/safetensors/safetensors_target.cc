@@ -5,9 +5,11 @@
 #include <iterator>
 #include <utility>
 
-#include "format/hf/hf_index.h"
+#include "base/translated.h"
 #include "format/hf/hf_layout.h"
 #include "format/hf/weight_names.h"
+#include "format/mlite/rank_files.h"
+#include "format/stored_drafts.h"
 
 namespace shardwright {
 namespace {
@@ -19,6 +21,19 @@ class SafetensorsTarget : public Target {
                 .names = TargetNames::kStored,
                 .has_shard_files = true,
                 .holds_objects = false}) {}
+
+  Status draft_stored(const ConvertRequest& request, const Checkpoint& source, Catalog& catalog,
+                      TargetParts& parts, std::vector<std::string>& notes) const override {
+    SW_TRY(draft_stored_tensors(request, catalog, parts, notes));
+    leave_rank_files(source, "safetensors holds tensors only", notes);
+    tell_what_stays(source, catalog, notes);
+    const std::size_t objects = catalog.objects.size();
+    if (objects > 0) {
+      notes.push_back(
+          translated("{} opaque entries are left out: safetensors holds tensors only", objects));
+    }
+    return {};
+  }
 
   Status lay_out(const ConvertRequest& request, TargetParts& parts, Plan& plan,
                  std::vector<std::string>& /*notes*/) const override {

@@ -7,6 +7,7 @@
 
 #include "base/fail.h"
 #include "dcp/replica_name.h"
+#include "format/nemo/nemo_names.h"
 #include "format/torch_dist/own_files.h"
 #include "layout/state_name.h"
 #include "model/apply.h"
@@ -53,6 +54,18 @@ class TorchDistTarget : public Target {
                 .has_run_config = true,
                 .backend = "torch_dist",
                 .hf_folder = "iter_0000000/hf/"}) {}
+
+  void add_prefix(std::string_view prefix, TargetParts& parts) const override {
+    for (DraftTensor& tensor : parts.tensors) {
+      if (!tensor.desc.name.starts_with(kHfExtraPrefix)) put_prefix_on(prefix, tensor.desc.name);
+    }
+    for (StoredObject& object : parts.copied_objects) {
+      if (object.name.contains("._extra_state")) put_prefix_on(prefix, object.name);
+    }
+    for (auto& [name, bytes] : parts.new_objects) {
+      if (name.contains("._extra_state")) put_prefix_on(prefix, name);
+    }
+  }
 
   Status lay_out(const ConvertRequest& request, TargetParts& parts, Plan& plan,
                  std::vector<std::string>& notes) const override {
