@@ -12,11 +12,11 @@
 #include "codec/safetensors_header.h"
 #include "expect.h"
 #include "format/hf/hf_reader.h"
-#include "format/hf/source_keys.h"
 #include "io/memory_directory.h"
 #include "model/config.h"
 #include "model/quantisation_config.h"
 #include "state/run_config.h"
+#include "state/source_keys.h"
 
 namespace shardwright {
 namespace {

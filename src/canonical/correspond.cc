@@ -9,11 +9,11 @@
 #include "canonical/stored_gates.h"
 #include "canonical/tied_head.h"
 #include "compare/copies.h"
-#include "format/hf/source_keys.h"
 #include "layout/model_head.h"
 #include "model/adapter_tensors.h"
 #include "model/apply.h"
 #include "model/head_rules.h"
+#include "state/source_keys.h"
 
 namespace shardwright {
 namespace {

@@ -4,12 +4,12 @@
 #include <span>
 #include <string>
 
-#include "format/hf/source_keys.h"
 #include "model/config.h"
 #include "model/mappings.h"
 #include "shardwright/checkpoint.h"
 #include "shardwright/convert.h"
 #include "shardwright/error.h"
+#include "state/source_keys.h"
 
 namespace shardwright {
 

@@ -8,12 +8,12 @@
 #include "base/fail.h"
 #include "canonical/contradictions.h"
 #include "canonical/stored_gates.h"
-#include "format/hf/source_keys.h"
 #include "format/model_config.h"
 #include "layout/layer_name.h"
 #include "remote/open_path.h"
 #include "state/provider_arguments.h"
 #include "state/run_config.h"
+#include "state/source_keys.h"
 
 namespace shardwright {
 namespace {

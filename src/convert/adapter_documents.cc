@@ -1,15 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "convert/adapter_documents.h"
-
 #include <algorithm>
 #include <nlohmann/json.hpp>
 #include <set>
 
 #include "base/fail.h"
 #include "base/text.h"
+#include "convert/adapter_documents.h"
 #include "convert/adapter_run.h"
 #include "convert/expert_parameters.h"
-#include "format/nemo/nemo_context.h"
 #include "model/adapter_tensors.h"
 #include "model/expert_parameter.h"
 #include "model/module_names.h"

@@ -3,7 +3,6 @@
 
 #include "base/fail.h"
 #include "base/text.h"
-#include "format/nemo/nemo_context.h"
 #include "model/arguments.h"
 #include "state/document_names.h"
 #include "state/recorded_run.h"

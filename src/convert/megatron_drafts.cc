@@ -21,7 +21,6 @@
 #include "convert/target_gates.h"
 #include "convert/upcycle_drafts.h"
 #include "convert/vocabulary_drafts.h"
-#include "format/hf/source_keys.h"
 #include "layout/adapter_shards.h"
 #include "layout/model_head.h"
 #include "layout/piece_limit.h"
@@ -30,6 +29,7 @@
 #include "plan/canonical.h"
 #include "state/document_names.h"
 #include "state/recorded_run.h"
+#include "state/source_keys.h"
 
 namespace shardwright {
 namespace {

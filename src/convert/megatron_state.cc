@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "convert/megatron_state.h"
-
 #include <algorithm>
 #include <iterator>
 #include <memory>
@@ -17,8 +15,8 @@
 #include "convert/bridge_config.h"
 #include "convert/fitted_vocabulary.h"
 #include "convert/kept_stages.h"
+#include "convert/megatron_state.h"
 #include "format/config_edits.h"
-#include "format/hf/source_keys.h"
 #include "format/rank_modules.h"
 #include "format/select.h"
 #include "format/targets.h"
@@ -36,6 +34,7 @@
 #include "state/document_names.h"
 #include "state/recorded_run.h"
 #include "state/run_split.h"
+#include "state/source_keys.h"
 
 namespace shardwright {
 namespace {

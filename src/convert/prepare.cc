@@ -24,7 +24,6 @@
 #include "convert/renames.h"
 #include "convert/upcycle_drafts.h"
 #include "format/fsdp_dtensor/source.h"
-#include "format/hf/source_keys.h"
 #include "format/peft/source.h"
 #include "format/select.h"
 #include "format/targets.h"
@@ -32,6 +31,7 @@
 #include "model/apply.h"
 #include "remote/remote_output.h"
 #include "state/document_names.h"
+#include "state/source_keys.h"
 
 namespace shardwright {
 namespace {

@@ -6,8 +6,8 @@
 
 #include "canonical/families.h"
 #include "convert/golden.h"
-#include "format/hf/source_keys.h"
 #include "layout/component_spec.h"
+#include "state/source_keys.h"
 #include "testing/golden_files.h"
 #include "testing/temporary_folder.h"
 

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "convert/replaced_files.h"
-
 #include <algorithm>
 #include <filesystem>
 #include <memory>
@@ -10,9 +8,9 @@
 
 #include "base/fail.h"
 #include "base/text.h"
+#include "convert/replaced_files.h"
 #include "dcp/rank_metadata.h"
 #include "format/hf/hf_index.h"
-#include "format/hf/source_keys.h"
 #include "format/hf/weight_names.h"
 #include "format/iteration_folder.h"
 #include "format/model_files.h"
@@ -22,6 +20,7 @@
 #include "layout/rank_folder.h"
 #include "model/model_part.h"
 #include "shardwright/storage.h"
+#include "state/source_keys.h"
 
 namespace shardwright {
 namespace {

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "shardwright/merge.h"
-
 #include <algorithm>
 
 #include "base/fail.h"
@@ -9,12 +7,13 @@
 #include "compare/copies.h"
 #include "convert/hf_documents.h"
 #include "convert/memory_budget.h"
-#include "format/hf/source_keys.h"
 #include "format/model_config.h"
 #include "format/safetensors/safetensors_target.h"
 #include "merge/merge_report.h"
 #include "model/instances.h"
 #include "remote/open_path.h"
+#include "shardwright/merge.h"
+#include "state/source_keys.h"
 
 namespace shardwright {
 namespace {

@@ -13,13 +13,13 @@
 #include "canonical/hf_model.h"
 #include "codec/json_text.h"
 #include "format/config_edits.h"
-#include "format/hf/source_keys.h"
 #include "format/nothing_stored.h"
 #include "format/safetensors/safetensors_target.h"
 #include "merge/merge_parts.h"
 #include "model/arguments.h"
 #include "model/config.h"
 #include "model/mapping_report.h"
+#include "state/source_keys.h"
 
 namespace shardwright {
 namespace {

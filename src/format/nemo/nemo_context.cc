@@ -14,6 +14,7 @@
 #include "io/source_files.h"
 #include "io/watched_directory.h"
 #include "remote/open_path.h"
+#include "state/document_names.h"
 #include "state/provider_arguments.h"
 #include "state/run_config.h"
 

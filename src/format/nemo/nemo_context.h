@@ -1,17 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <string_view>
-
 #include "shardwright/checkpoint.h"
 
 namespace shardwright {
-
-/// What describes the run, as messages call it.
-inline constexpr std::string_view kNemoContextFile = "context/model.yaml";
-
-/// Arguments that begin so are those of model.yaml's `model_transform`: a run's adapters.
-inline constexpr std::string_view kNemoTransform = "model_transform.";
 
 /// Takes along what NeMo 2 keeps in `context` beside the folder of weights: model.yaml says what
 /// the model is, where the run's own state does not, and which adapters it got; the tokenizer's

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "format/hf/source_keys.h"
+#include "state/source_keys.h"
 
 #include <fmt/format.h>
 
