@@ -41,6 +41,9 @@ struct SourceTraits {
   Records records = Records::kItems;
   /// Files that end so and that nothing names may be left over from another save; empty: none.
   std::string_view leftover_ending = {};
+  bool is_adapter = false;        ///< an adapter without its base model, under names of its own
+  bool shares_by_name = false;    ///< a Megatron job shares it out by names, and files tell writers
+  bool weights_are_main = false;  ///< its weights are the main weights, in their run's type
 };
 
 /// Which of the checkpoints that a path holds is meant.

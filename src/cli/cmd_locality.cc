@@ -77,8 +77,9 @@ ObjectTotals object_totals(const Catalog& catalog, const JobLayout& layout) {
 }
 
 Status check_format(const Location& location) {
-  if (location.format == "torch_dist" || location.format == "dcp") return {};
-  if (location.format == "hf_dcp") {
+  const SourceTraits& traits = location.traits;
+  if (traits.shares_by_name) return {};
+  if (traits.has_chunk_list && traits.is_hf_model) {
     return fail(Code::kUnsupportedFormat,
                 "{}: its tensors have Hugging Face's names, and only Megatron's say which rank "
                 "loads them; make one of it with 'shardwright convert IN OUT --to torch_dist'",

@@ -6,7 +6,6 @@
 #include "base/fail.h"
 #include "base/translated.h"
 #include "canonical/stored_gates.h"
-#include "format/fsdp_dtensor/source.h"
 #include "layout/state_name.h"
 #include "model/adapter_tensors.h"
 #include "plan/gate_rows.h"
@@ -22,7 +21,7 @@ Result<StoredGates> gates_of_target(const Drafting& drafting, const StoredGates&
   gates.states = gates.weights;
   // Megatron-FSDP's weights are its main weights too, and lie otherwise than the other states.
   const bool keeps_run = has_blocks_in_run_only(source) && drafting.traits().has_run_config &&
-                         !is_fsdp(drafting.source());
+                         !drafting.source().location.traits.weights_are_main;
   if (keeps_run) gates.states = gates_on(parallel, source.states);
   return gates;
 }

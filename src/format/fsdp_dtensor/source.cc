@@ -26,7 +26,8 @@ class FsdpDtensorSource final : public SourceFormat {
     return {.has_chunk_list = true,
             .has_layers_apart = true,
             .holds_extras = false,
-            .leftover_ending = kChunkFiles};
+            .leftover_ending = kChunkFiles,
+            .weights_are_main = true};
   }
 
   Phrase summary() const override { return phrase("format.fsdp_dtensor"); }
@@ -67,6 +68,7 @@ class FsdpDtensorSource final : public SourceFormat {
     if (checkpoint.location.traits.has_chunk_list) return traits();
     SourceTraits found = safetensors_source().traits_of(checkpoint);
     found.holds_extras = false;
+    found.weights_are_main = true;
     return found;
   }
 };

@@ -16,6 +16,12 @@ class MimoSource final : public SourceFormat {
   // Of what it lies in.
   SourceTraits traits() const override { return {.has_chunk_list = true}; }
 
+  SourceTraits traits_of(const Checkpoint& checkpoint) const override {
+    SourceTraits found = checkpoint.location.traits;
+    found.shares_by_name = false;
+    return found;
+  }
+
   Phrase summary() const override { return phrase("format.mimo"); }
 
   std::string_view usual_target() const override { return "hf"; }

@@ -24,6 +24,7 @@ class MliteSource : public SourceFormat {
   SourceTraits traits_of(const Checkpoint& checkpoint) const override {
     SourceTraits found = checkpoint.location.traits;
     found.has_layers_apart = true;
+    found.shares_by_name = false;
     return found;
   }
 

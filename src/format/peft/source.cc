@@ -31,7 +31,10 @@ class PeftSource final : public SourceFormat {
   std::string_view name() const override { return "peft"; }
 
   SourceTraits traits() const override {
-    return {.has_layers_apart = true, .holds_extras = false, .records = Records::kNone};
+    return {.has_layers_apart = true,
+            .holds_extras = false,
+            .records = Records::kNone,
+            .is_adapter = true};
   }
 
   Phrase summary() const override { return phrase("format.peft"); }

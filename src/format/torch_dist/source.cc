@@ -21,7 +21,10 @@ class TorchDistSource final : public SourceFormat {
   std::string_view name() const override { return "torch_dist"; }
 
   SourceTraits traits() const override {
-    return {.has_chunk_list = true, .needs_common_state = true, .leftover_ending = kChunkFiles};
+    return {.has_chunk_list = true,
+            .needs_common_state = true,
+            .leftover_ending = kChunkFiles,
+            .shares_by_name = true};
   }
 
   Phrase summary() const override { return phrase("format.torch_dist"); }
