@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "convert/replaced_files.h"
+
 #include <algorithm>
 #include <filesystem>
 #include <memory>
@@ -8,10 +10,8 @@
 
 #include "base/fail.h"
 #include "base/text.h"
-#include "convert/replaced_files.h"
 #include "dcp/rank_metadata.h"
-#include "format/hf/hf_index.h"
-#include "format/hf/weight_names.h"
+#include "format/indexed_files.h"
 #include "format/iteration_folder.h"
 #include "format/model_files.h"
 #include "io/folder_listing.h"
@@ -26,14 +26,10 @@ namespace shardwright {
 namespace {
 
 using Entries = std::vector<DirectoryEntry>;
-
-bool has(const Entries& entries, std::string_view name) {
-  return std::ranges::find(entries, name, &DirectoryEntry::name) != entries.end();
-}
+using Names = std::set<std::string, std::less<>>;
 
 bool has_index_file(const Entries& entries) {
-  return std::ranges::any_of(kHfIndexFiles,
-                             [&](std::string_view name) { return has(entries, name); });
+  return std::ranges::any_of(entries, is_index_file, &DirectoryEntry::name);
 }
 
 bool is_run_root(const Entries& entries) {
@@ -163,7 +159,7 @@ class StrangerSearch {
 
   Status look_into_model(const std::string& folder, const Entries& entries) {
     const bool has_index = has_index_file(entries);
-    const Names named = folder.empty() ? files_of_index() : Names{};
+    const Names named = folder.empty() ? indexed_files(directory_) : Names{};
     for (const DirectoryEntry& entry : entries) {
       const bool is_weight = is_weights(entry) && (!has_index || named.contains(entry.name));
       const bool is_known = !entry.is_directory && (is_weight || is_usual_in_model(entry.name));
@@ -187,21 +183,8 @@ class StrangerSearch {
     return {};
   }
 
-  using Names = std::set<std::string, std::less<>>;
-
-  // One that can't be read names nothing.
-  Names files_of_index() const {
-    Names names;
-    const std::optional<std::string_view> index_file = index_file_in(directory_);
-    if (!index_file) return names;
-    if (const auto index = read_hf_index(directory_, *index_file)) {
-      for (const auto& [key, file] : index->files) names.insert(file);
-    }
-    return names;
-  }
-
   const Directory& directory_;
-  std::set<std::string, std::less<>> written_;
+  Names written_;
   std::vector<std::string> strangers_;
   bool is_checkpoint_ = true;
 };
