@@ -44,6 +44,11 @@ Result<const Target*> find_target(std::string_view name) {
               meant.empty() ? "" : translated("; did you mean {}?", meant));
 }
 
+const Target& first_target_of(TargetNames names) {
+  return **std::ranges::find_if(
+      all_targets(), [&](const Target* target) { return target->traits().names == names; });
+}
+
 const TargetTraits& traits_of(std::string_view name) { return (*find_target(name))->traits(); }
 
 }  // namespace shardwright

@@ -14,6 +14,9 @@ namespace shardwright {
 /// The format of that name. Error: kUsage with the nearest name.
 [[nodiscard]] Result<const Target*> find_target(std::string_view name);
 
+/// The first of those whose tensors are called so: what a step means that makes such a model.
+[[nodiscard]] const Target& first_target_of(TargetNames names);
+
 /// REQUIRES: the name is one of all_targets().
 [[nodiscard]] const TargetTraits& traits_of(std::string_view name);
 

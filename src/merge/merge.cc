@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "shardwright/merge.h"
+
 #include <algorithm>
 
 #include "base/fail.h"
@@ -8,11 +10,9 @@
 #include "convert/hf_documents.h"
 #include "convert/memory_budget.h"
 #include "format/model_config.h"
-#include "format/safetensors/safetensors_target.h"
 #include "merge/merge_report.h"
 #include "model/instances.h"
 #include "remote/open_path.h"
-#include "shardwright/merge.h"
 #include "state/source_keys.h"
 
 namespace shardwright {
@@ -184,7 +184,8 @@ class Merge {
       prepared.renames.push_back({{own_names_[tensor.recipe.views[0].source]}, tensor.desc.name});
     }
     prepared.plan.source = joined_.catalog;
-    SW_TRY(plan_safetensors(parts, request_.max_shard_bytes, prepared.plan));
+    const Target& target = *SW_TRY(find_target(prepared.request.format));
+    SW_TRY(target.lay_out(prepared.request, parts, prepared.plan, prepared.notes));
     SW_TRY(check_plan(prepared.plan));
     prepared.source = std::move(joined_);
     prepared.peak_memory_bytes =

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "canonical/model_facts.h"
-#include "format/hf/hf_target.h"
+#include "format/targets.h"
 #include "model/config.h"
 #include "model/mapping_file.h"
 #include "model/mapping_report.h"
@@ -55,7 +55,7 @@ template <class Request>
 ConvertRequest hf_request(const Request& asked) {
   ConvertRequest request;
   request.output = asked.output;
-  request.format = hf_target().traits().name;
+  request.format = first_target_of(TargetNames::kHf).traits().name;
   request.overwrite = asked.overwrite;
   request.threads = asked.threads;
   request.max_shard_bytes = asked.max_shard_bytes;

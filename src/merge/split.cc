@@ -14,7 +14,6 @@
 #include "codec/json_text.h"
 #include "format/config_edits.h"
 #include "format/nothing_stored.h"
-#include "format/safetensors/safetensors_target.h"
 #include "merge/merge_parts.h"
 #include "model/arguments.h"
 #include "model/config.h"
@@ -151,8 +150,12 @@ class Splitter {
     }
     result_.parts.push_back(part_report(part.name, request_.output + "/" + part.name, stored));
     SW_TRY(add_config(part, folder, drafts));
-    return add_safetensors_folder(folder, std::move(drafts), request_.max_shard_bytes, kModelStem,
-                                  result_.conversion.plan);
+    TargetParts parts;
+    parts.folder = folder;
+    parts.tensors = std::move(drafts);
+    PreparedConversion& conversion = result_.conversion;
+    const Target& target = *SW_TRY(find_target(conversion.request.format));
+    return target.lay_out(conversion.request, parts, conversion.plan, conversion.notes);
   }
 
   // Of the whole model's config what it says of the part alone.

@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <string>
-#include <string_view>
-#include <vector>
+#include <cstdint>
 
 #include "format/target_format.h"
 
@@ -11,14 +9,8 @@ namespace shardwright {
 
 [[nodiscard]] const Target& safetensors_target();
 
-/// Adds safetensors files with these tensors, and their index, in a folder of the target; `folder`
-/// ends with a slash or is empty. Errors: those of layout_hf.
-[[nodiscard]] Status add_safetensors_folder(const std::string& folder,
-                                            std::vector<DraftTensor> tensors,
-                                            std::uint64_t max_shard_bytes, std::string_view stem,
-                                            Plan& plan);
-
-/// Lays safetensors files out, with `artifacts` and `files` beside them.
+/// Lays safetensors files and their index out in TargetParts::folder, with `artifacts` and `files`
+/// beside them, behind what the plan's target has already. Errors: those of layout_hf.
 [[nodiscard]] Status plan_safetensors(TargetParts& parts, std::uint64_t max_shard_bytes,
                                       Plan& plan);
 
