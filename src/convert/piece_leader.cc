@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/fail.h"
+#include "base/text.h"
 #include "convert/conversion_output.h"
 #include "convert/shared_messages.h"
 #include "io/partial_outputs.h"
@@ -46,6 +47,13 @@ Status PieceLeader::wait(std::unique_lock<std::mutex>& lock,
   return {};
 }
 
+Status PieceLeader::check_server(const std::string& output) const {
+  return fail(Code::kUsage,
+              "{}: several ranks write to a folder that all of them see; choose a local path, or "
+              "run it without ranks",
+              printable(output));
+}
+
 Status PieceLeader::agree() {
   summary_ = SW_TRY(plan_summary(conversion_));
   session_.on_message(Channel::kPieces,
@@ -54,9 +62,9 @@ Status PieceLeader::agree() {
   return wait(lock, [&] { return planned_ == session_.size() - 1; });
 }
 
-std::uint64_t PieceLeader::most_piece_bytes(std::uint64_t total_bytes) const {
+std::uint64_t PieceLeader::piece_bytes(std::uint64_t alone, std::uint64_t total_bytes) const {
   const std::uint64_t count = kPiecesOfARank * static_cast<std::uint64_t>(session_.size());
-  return std::max(total_bytes / count, least_piece_bytes_);
+  return std::min(alone, std::max(total_bytes / count, least_piece_bytes_));
 }
 
 void PieceLeader::read_back(const std::string& folder, std::uint64_t piece_bytes) {
@@ -67,6 +75,11 @@ void PieceLeader::read_back(const std::string& folder, std::uint64_t piece_bytes
                       .number(piece_bytes)
                       .take());
   }
+}
+
+void PieceLeader::ask_of(PublishOptions& publish) const {
+  publish.may_appear = [this] { return may_appear(); };
+  publish.may_stay = [this] { return session_.check_heard(); };
 }
 
 Status PieceLeader::set_output(const Publication& output, std::uint64_t piece_bytes) {
@@ -86,7 +99,7 @@ Status PieceLeader::set_output(const Publication& output, std::uint64_t piece_by
   return wait(lock, [&] { return knowing_ == session_.size() - 1; });
 }
 
-PieceLeader::Read PieceLeader::read() const {
+Coworkers::Read PieceLeader::read() const {
   const std::scoped_lock lock(mutex_);
   return read_;
 }
@@ -166,7 +179,13 @@ Status PieceLeader::finish() {
     std::unique_lock lock(mutex_);
     SW_TRY(wait(lock, [&] { return durable_ == session_.size() - 1; }));
   }
-  if (!hashes_output(conversion_.request)) release();
+  if (!hashes_output(conversion_.request)) session_.release_others();
+  return {};
+}
+
+Status PieceLeader::let_go() {
+  SW_TRY(may_appear());  // or nothing could go on with what is left
+  session_.release_others();
   return {};
 }
 

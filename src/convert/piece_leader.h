@@ -13,50 +13,35 @@
 
 #include "base/message.h"
 #include "comm/rank_session.h"
+#include "convert/coworkers.h"
 #include "convert/piece_shares.h"
 #include "exec/piece_sharing.h"
-#include "io/publish.h"
 #include "shardwright/convert.h"
 
 namespace shardwright {
 
 /// Rank 0 of a conversion that several ranks do: hands out pieces, hears which are finished, and
 /// does some itself. Borrows all it is given; made and destroyed by the thread that talks.
-class PieceLeader final : public PieceSharing, private PieceQueue {
+class PieceLeader final : public Coworkers, public PieceSharing, private PieceQueue {
  public:
-  /// What the others read.
-  struct Read {
-    std::uint64_t bytes = 0;
-    std::uint64_t opens = 0;
-  };
-
   PieceLeader(const PreparedConversion& conversion, RankSession& session,
               std::uint64_t least_piece_bytes);
   ~PieceLeader() override;
   PieceLeader(const PieceLeader&) = delete;
   PieceLeader& operator=(const PieceLeader&) = delete;
 
-  /// Waits until all ranks have planned the same. To be called before anything is written. Error:
-  /// kRanksDiffer.
-  [[nodiscard]] Status agree();
-  /// How large pieces may be so that each rank gets several.
-  [[nodiscard]] std::uint64_t most_piece_bytes(std::uint64_t total_bytes) const;
-  /// What lies in a folder is read back by all. To be called before set_output(), if at all.
-  void read_back(const std::string& folder, std::uint64_t piece_bytes);
-  /// Where all write, and what they take away if this rank is lost. Waits until all know. To be
-  /// called before begin().
-  [[nodiscard]] Status set_output(const Publication& output, std::uint64_t piece_bytes);
-  [[nodiscard]] std::uint64_t bytes_done_by_others() const { return bytes_done_; }
-  [[nodiscard]] Read read() const;
-  /// Who gets what the others know of digests, when finish() returns; null: nobody. To be called
-  /// before set_output().
-  void gather(PayloadDigests* digests) { digests_ = digests; }
-  /// What the others have to do is done: what is written is hashed too, if it is to be.
-  void release() { session_.release_others(); }
-  /// Asked when all is written. Errors: kRankLost, kCancelled.
-  [[nodiscard]] Status may_appear() const;
-  /// Asked when it is in its place. Error: kRankLost.
-  [[nodiscard]] Status may_stay() const { return session_.check_heard(); }
+  [[nodiscard]] Status check_server(const std::string& output) const override;
+  [[nodiscard]] Status agree() override;
+  [[nodiscard]] std::uint64_t piece_bytes(std::uint64_t alone,
+                                          std::uint64_t total_bytes) const override;
+  void gather(PayloadDigests* digests) override { digests_ = digests; }
+  void read_back(const std::string& folder, std::uint64_t piece_bytes) override;
+  void ask_of(PublishOptions& publish) const override;
+  [[nodiscard]] Status set_output(const Publication& output, std::uint64_t piece_bytes) override;
+  [[nodiscard]] PieceSharing* sharing() override { return this; }
+  [[nodiscard]] std::uint64_t bytes_done() const override { return bytes_done_; }
+  [[nodiscard]] Status let_go() override;
+  [[nodiscard]] Read read() const override;
 
   [[nodiscard]] Status begin(const PieceList& pieces, WholeRun& run) override;
   [[nodiscard]] PieceQueue& queue() override { return *this; }
@@ -75,6 +60,8 @@ class PieceLeader final : public PieceSharing, private PieceQueue {
   [[nodiscard]] Status finish(std::uint32_t piece, PieceCrcs crcs) override;
   void close() override;
 
+  // Errors: kRankLost, kCancelled.
+  [[nodiscard]] Status may_appear() const;
   [[nodiscard]] Status take_in(int from, std::string_view bytes);
   [[nodiscard]] Status take_done(int from, MessageReader& reader);
   [[nodiscard]] Status note(std::uint32_t piece, PieceCrcs crcs);
@@ -104,9 +91,5 @@ class PieceLeader final : public PieceSharing, private PieceQueue {
   bool is_closed_ = false;
   std::atomic<std::uint64_t> bytes_done_{0};
 };
-
-/// Prepares nothing, writes and publishes all: run_conversion with others, if `leader` is not null.
-[[nodiscard]] Result<ConvertReport> run_conversion(const PreparedConversion& conversion,
-                                                   const RunOptions& options, PieceLeader* leader);
 
 }  // namespace shardwright

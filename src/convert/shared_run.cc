@@ -41,7 +41,7 @@ Result<ConvertReport> run_shared_conversion(const PreparedConversion& conversion
   PieceLeader leader(conversion, session, least_piece_bytes);
   ConvertReport report;
   const Status status = session.run([&]() -> Status {
-    report = SW_TRY(run_conversion(conversion, obeying, &leader));
+    report = SW_TRY(run_conversion(conversion, obeying, leader));
     return {};
   });
   session.obey(nullptr);
