@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "convert/adapter_documents.h"
+
 #include <algorithm>
 #include <nlohmann/json.hpp>
 #include <set>
 
 #include "base/fail.h"
 #include "base/text.h"
-#include "convert/adapter_documents.h"
 #include "convert/adapter_run.h"
 #include "convert/expert_parameters.h"
 #include "model/adapter_tensors.h"
@@ -104,31 +105,30 @@ Status check_ranks(const Checkpoint& source, const AdapterRun& run, const Adapte
   return {};
 }
 
-}  // namespace
+Status check_told(const Checkpoint& source, const AdapterRun& run) {
+  if (run.alpha) return {};
+  return fail(Code::kConfigMissing,
+              "{}: found adapters and nothing that tells their alpha, expected a peft section "
+              "with dim and alpha in {}, as Megatron-Bridge writes it, a model_transform section "
+              "with them in {}, as NeMo 2 does, or lora_alpha among the run's arguments",
+              source.location.path, kRunConfigFile, kNemoContextFile);
+}
 
-Status add_adapter_documents(const Checkpoint& source, const AdapterRanks& ranks,
-                             const Mapping& family, TargetParts& parts, Notes& notes) {
-  for (DraftTensor& tensor : parts.tensors) {
-    const std::string_view name = std::string_view(tensor.desc.name).substr(kPeftPrefix.size());
-    tensor.desc.name = std::string(kPeftPrefix) + peft_module(family, name);
-  }
-  const AdapterRun run = SW_TRY(read_adapter_run(source));
-  if (!run.alpha) {
-    return fail(Code::kConfigMissing,
-                "{}: found adapters and nothing that tells their alpha, expected a peft section "
-                "with dim and alpha in {}, as Megatron-Bridge writes it, a model_transform section "
-                "with them in {}, as NeMo 2 does, or lora_alpha among the run's arguments",
-                source.location.path, kRunConfigFile, kNemoContextFile);
-  }
-  SW_TRY(check_ranks(source, run, ranks));
-  const bool has_magnitudes = std::ranges::any_of(parts.tensors, [](const DraftTensor& tensor) {
+Status check_magnitudes(const Checkpoint& source, const AdapterRun& run,
+                        const std::vector<DraftTensor>& tensors) {
+  const bool has_magnitudes = std::ranges::any_of(tensors, [](const DraftTensor& tensor) {
     return tensor.desc.name.ends_with("lora_magnitude_vector");
   });
-  if (has_magnitudes != run.uses_dora) {
-    return fail(Code::kUnsupportedFormat, "{}: found {}, expected {} by {}", source.location.path,
-                has_magnitudes ? "the magnitudes of DoRA" : "no magnitudes of DoRA",
-                run.uses_dora ? translated("some") : translated("none"), run.told_by);
-  }
+  if (has_magnitudes == run.uses_dora) return {};
+  return fail(Code::kUnsupportedFormat, "{}: found {}, expected {} by {}", source.location.path,
+              has_magnitudes ? "the magnitudes of DoRA" : "no magnitudes of DoRA",
+              run.uses_dora ? translated("some") : translated("none"), run.told_by);
+}
+
+// adapter_config.json. `experts`: the parameters that hold all experts of a layer.
+PeftJson peft_config(const AdapterRun& run, const AdapterRanks& ranks, const Mapping& family,
+                     const std::vector<DraftTensor>& tensors,
+                     const std::set<std::string>& experts) {
   PeftJson config = PeftJson::object();
   config["peft_type"] = "LORA";
   config["task_type"] = "CAUSAL_LM";
@@ -139,25 +139,34 @@ Status add_adapter_documents(const Checkpoint& source, const AdapterRanks& ranks
   } else {
     config["lora_alpha"] = std::get<double>(*run.alpha);
   }
-  std::set<std::string> parameters = expert_parameters(parts.tensors);
-  PeftJson pattern = rank_pattern(ranks, parts.tensors, parameters);
+  PeftJson pattern = rank_pattern(ranks, tensors, experts);
   if (!pattern.empty()) config["rank_pattern"] = std::move(pattern);
   config["use_rslora"] = run.uses_rslora;
   config["use_dora"] = run.uses_dora;
   // PEFT makes parameters of what it finds of experts by their last words.
   const bool has_parts = !family.parts.empty() || !family.alike.empty();
-  const bool has_others = has_parts && (!ranks.experts || !parameters.empty());
-  config["target_modules"] = target_modules(parts.tensors, has_others);
-  const bool has_experts_in_one = !parameters.empty();
-  parameters.merge(router_parameters(parts.tensors));
+  const bool has_others = has_parts && (!ranks.experts || !experts.empty());
+  config["target_modules"] = target_modules(tensors, has_others);
+  std::set<std::string> parameters = router_parameters(tensors);
+  parameters.insert(experts.begin(), experts.end());
   if (!parameters.empty()) config["target_parameters"] = parameters;
-  if (const std::set<std::string> saved = saved_modules(parts.tensors); !saved.empty()) {
+  if (const std::set<std::string> saved = saved_modules(tensors); !saved.empty()) {
     config["modules_to_save"] = saved;
   }
   // Models of transformers 5 have all experts in one parameter, and routers are parameters, whose
   // adapters PEFT refuses to drop.
   const bool drops = run.dropout != 0.0 && !ranks.experts && parameters.empty();
-  if (run.dropout != 0.0 && !drops) {
+  config["lora_dropout"] = drops ? run.dropout : 0.0;
+  config["bias"] = "none";
+  config["fan_in_fan_out"] = false;
+  config["init_lora_weights"] = true;
+  config["inference_mode"] = true;
+  return config;
+}
+
+void tell_what_peft_lacks(const AdapterRun& run, const AdapterRanks& ranks, const PeftJson& config,
+                          bool has_experts_in_one, Notes& notes) {
+  if (run.dropout != 0.0 && config["lora_dropout"] == 0.0) {
     notes.push_back(
         translated("lora_dropout is 0, not the run's {}: PEFT has no dropout of experts or routers",
                    run.dropout));
@@ -168,11 +177,23 @@ Status add_adapter_documents(const Checkpoint& source, const AdapterRanks& ranks
         "that it has rules for (Mixtral, Qwen2-MoE and the like) only, and vLLM or 'shardwright "
         "merge-adapter' those of any"));
   }
-  config["lora_dropout"] = drops ? run.dropout : 0.0;
-  config["bias"] = "none";
-  config["fan_in_fan_out"] = false;
-  config["init_lora_weights"] = true;
-  config["inference_mode"] = true;
+}
+
+}  // namespace
+
+Status add_adapter_documents(const Checkpoint& source, const AdapterRanks& ranks,
+                             const Mapping& family, TargetParts& parts, Notes& notes) {
+  for (DraftTensor& tensor : parts.tensors) {
+    const std::string_view name = std::string_view(tensor.desc.name).substr(kPeftPrefix.size());
+    tensor.desc.name = std::string(kPeftPrefix) + peft_module(family, name);
+  }
+  const AdapterRun run = SW_TRY(read_adapter_run(source));
+  SW_TRY(check_told(source, run));
+  SW_TRY(check_ranks(source, run, ranks));
+  SW_TRY(check_magnitudes(source, run, parts.tensors));
+  const std::set<std::string> experts = expert_parameters(parts.tensors);
+  const PeftJson config = peft_config(run, ranks, family, parts.tensors, experts);
+  tell_what_peft_lacks(run, ranks, config, !experts.empty(), notes);
   store_expert_parameters(parts.tensors);
   parts.files.push_back({"adapter_config.json", config.dump(2) + "\n"});
   parts.is_adapter = true;

@@ -82,31 +82,6 @@ std::optional<ConfigHead> config_head_of(const TargetParts& parts) {
   return head && head->rows > 0 ? head : std::nullopt;
 }
 
-// What lies beside the source's model, or in its hf/.
-void add_own_documents(const Checkpoint& source, const std::string& config,
-                       std::string_view without, TargetParts& parts,
-                       std::vector<std::string>& notes) {
-  for (const auto& [path, object] : source.artifacts) {
-    if (has_file(parts, path)) continue;
-    if (path == without) {
-      tell_left_out(path, notes);
-      continue;
-    }
-    parts.artifacts.emplace_back(path, object);
-  }
-  // One that was made of what the model's makers say of it elsewhere lies in no file.
-  const bool is_in_file = std::ranges::any_of(
-      source.artifacts, [](const auto& artifact) { return artifact.first == kHfConfigFile; });
-  if (is_in_file || has_file(parts, kHfConfigFile)) return;
-  if (!config.empty()) {
-    parts.files.push_back({std::string(kHfConfigFile), config});
-  } else {
-    notes.emplace_back(
-        "no config.json is near, so the model is written without one, by the names that are "
-        "stored; --hf-config gives the model's");
-  }
-}
-
 // Files of the user's config folder, by value: they are few and small, and no part of the source.
 Status add_files_of(const std::string& folder_path, std::string_view below,
                     std::string_view without, TargetParts& parts, std::vector<std::string>& notes) {
@@ -125,6 +100,54 @@ Status add_files_of(const std::string& folder_path, std::string_view below,
   return {};
 }
 
+// What of config.json is untrue of the tensors that are written.
+ConfigEdits edits_of(const ConvertRequest& request, const Checkpoint& source,
+                     const ModelFacts* facts, const QuantiseChoice& choice,
+                     const TargetParts& parts, bool is_dequantised) {
+  ConfigEdits edits;
+  edits.is_dequantised = is_dequantised;
+  edits.vocabulary = request.extend_vocab;
+  edits.quantisation = choice.config;
+  edits.expert_dtype = choice.expert_dtype;
+  // A trainer may save the config of the language model that it began with.
+  if (facts != nullptr || is_of_trainer(source)) edits.head = config_head_of(parts);
+  edits.without_prediction = facts != nullptr && !facts->has_prediction_layers;
+  // Of a Hugging Face model that stays as it is, nothing in config.json becomes untrue.
+  if (facts != nullptr || request.dtype) edits.dtype = written_dtype(parts.tensors);
+  // Blocks that are FP8 already say nothing of the others' type.
+  if (!choice.config.empty() && request.dtype) edits.dtype = request.dtype;
+  edits.scope = request.dtype ? DtypeScope::kAll : DtypeScope::kSame;
+  return edits;
+}
+
+// The source's own files, where they lie.
+void take_artifacts(const Checkpoint& source, std::string_view without, TargetParts& parts,
+                    std::vector<std::string>& notes) {
+  for (const auto& [path, object] : source.artifacts) {
+    if (has_file(parts, path)) continue;
+    if (path == without) {
+      tell_left_out(path, notes);
+      continue;
+    }
+    parts.artifacts.emplace_back(path, object);
+  }
+}
+
+// One that was made of what the model's makers say of it elsewhere lies in no file.
+void add_config_without_file(const Checkpoint& source, const std::string& config,
+                             TargetParts& parts, std::vector<std::string>& notes) {
+  const bool is_in_file = std::ranges::any_of(
+      source.artifacts, [](const auto& artifact) { return artifact.first == kHfConfigFile; });
+  if (is_in_file || has_file(parts, kHfConfigFile)) return;
+  if (!config.empty()) {
+    parts.files.push_back({std::string(kHfConfigFile), config});
+    return;
+  }
+  notes.emplace_back(
+      "no config.json is near, so the model is written without one, by the names that are "
+      "stored; --hf-config gives the model's");
+}
+
 }  // namespace
 
 Status add_hf_documents(const ConvertRequest& request, const Checkpoint& source,
@@ -137,20 +160,8 @@ Status add_hf_documents(const ConvertRequest& request, const Checkpoint& source,
       (facts != nullptr || request.dtype) && !is_quantised && !has_quantised(parts.tensors);
   std::string edited;
   if (!config.empty()) {
-    ConfigEdits edits;
-    edits.is_dequantised = is_dequantised;
-    edits.vocabulary = request.extend_vocab;
-    edits.quantisation = choice.config;
-    edits.expert_dtype = choice.expert_dtype;
-    // A trainer may save the config of the language model that it began with.
-    if (facts != nullptr || is_of_trainer(source)) edits.head = config_head_of(parts);
-    edits.without_prediction = facts != nullptr && !facts->has_prediction_layers;
-    // Of a Hugging Face model that stays as it is, nothing in config.json becomes untrue.
-    if (facts != nullptr || request.dtype) edits.dtype = written_dtype(parts.tensors);
-    // Blocks that are FP8 already say nothing of the others' type.
-    if (is_quantised && request.dtype) edits.dtype = request.dtype;
-    edits.scope = request.dtype ? DtypeScope::kAll : DtypeScope::kSame;
-    edited = SW_TRY(edited_config(config, edits, notes));
+    edited = SW_TRY(edited_config(
+        config, edits_of(request, source, facts, choice, parts, is_dequantised), notes));
   }
   // Nothing is cast unasked, but what loads it may.
   if (facts == nullptr && !request.dtype && !is_quantised && !config.empty()) {
@@ -166,7 +177,8 @@ Status add_hf_documents(const ConvertRequest& request, const Checkpoint& source,
   const std::string_view without =
       is_dequantised || is_quantised ? kModelOptFile : std::string_view();
   if (request.hf_config_dir.empty()) {
-    add_own_documents(source, config, without, parts, notes);
+    take_artifacts(source, without, parts, notes);
+    add_config_without_file(source, config, parts, notes);
   } else {
     SW_TRY(add_files_of(request.hf_config_dir, "", without, parts, notes));
   }

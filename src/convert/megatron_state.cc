@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "convert/megatron_state.h"
+
 #include <algorithm>
 #include <iterator>
 #include <memory>
@@ -15,7 +17,6 @@
 #include "convert/bridge_config.h"
 #include "convert/fitted_vocabulary.h"
 #include "convert/kept_stages.h"
-#include "convert/megatron_state.h"
 #include "format/config_edits.h"
 #include "format/rank_modules.h"
 #include "format/select.h"
@@ -195,6 +196,118 @@ std::string staged_pattern(const Placement& placement, const Arguments& model) {
   return text == nullptr ? "" : with_stages(*text, placement.layers(), placement.pipeline());
 }
 
+// What the state says, or else the folder's name.
+std::int64_t iteration_of(const Checkpoint& source, const std::optional<CommonState>& common) {
+  return source.location.iteration.value_or(common ? common->iteration().value_or(0) : 0);
+}
+
+void tell_iteration(const Checkpoint& source, const std::optional<CommonState>& common,
+                    std::int64_t iteration, std::vector<std::string>& notes) {
+  if (!common) return;
+  const std::optional<std::int64_t> said = common->iteration();
+  if (!said) {
+    notes.push_back(translated("{}: its state does not say which iteration it is of: {} is written",
+                               source.location.path, iteration));
+  } else if (*said != iteration) {
+    notes.push_back(translated(
+        "{}: found iteration {} in its state, and {} in the folder's name: a run takes the first, "
+        "the output's folder has the second",
+        source.location.path, *said, iteration));
+  }
+}
+
+// A run that shares its layers out by arguments of its own does so again unless it is told.
+void tell_other_stages(const ConvertRequest& request, const Arguments& run,
+                       const TargetParts& parts, std::vector<std::string>& notes) {
+  const std::string said_before = said_of_stages(run);
+  const bool has_stages =
+      traits_of(request.format).holds_state_dicts && request.parallel.pipeline > 1;
+  if (!has_stages || parts.splits || said_before.empty()) return;
+  notes.push_back(translated(
+      "the run shared its layers out by arguments of its own ({}); with these sizes stages have "
+      "other layers, as the arguments of the output say: whoever loads it leaves the run's out",
+      said_before));
+}
+
+// What the target has otherwise than the source, and rows of the vocabulary as it wants them.
+Status edit_arguments(const ConvertRequest& request, const Checkpoint& source, TargetParts& parts,
+                      ArgumentList& edits, std::vector<std::string>& notes) {
+  const VocabularyRows vocabulary = meant_rows(request, source, parts);
+  SW_TRY(fit_vocabulary(request, vocabulary, parts, edits));
+  add_vocabulary_argument(request, edits);
+  const Arguments run = SW_TRY(run_arguments(source));
+  SW_TRY(add_layout_arguments(request.parallel, run, parts));
+  tell_other_stages(request, run, parts, notes);
+  std::ranges::copy(parts.layout, std::back_inserter(edits));
+  std::ranges::copy(parts.model_edits, std::back_inserter(edits));
+  add_encoder_arguments(request.parallel, source.arguments, edits);
+  add_spec_argument(request.spec, edits);
+  return {};
+}
+
+// How the optimizers of the run that loads it are chained.
+void edit_optimizer(const ConvertRequest& request, const TargetParts& parts,
+                    CommonStateEdits& edits) {
+  const auto has = [&](const auto& is_one) {
+    return std::ranges::any_of(parts.tensors,
+                               [&](const DraftTensor& tensor) { return is_one(tensor.desc.name); });
+  };
+  const ParallelConfig& parallel = request.parallel;
+  edits.drop_optimizer = !keeps_optimizer(request);
+  edits.chain.may_share_out_layers = !traits_of(request.format).holds_state_dicts;
+  edits.chain.experts_apart =
+      has([](const std::string& name) { return is_of_routed_experts(name); }) &&
+      (parallel.expert > 1 || parallel.expert_tensor != parallel.tensor);
+  edits.chain.experts_have_biases = has([](const std::string& name) {
+    return is_of_routed_experts(name) && name.ends_with(".bias");
+  });
+  edits.has_chained_names =
+      has([](const std::string& name) { return name.starts_with("chained_"); });
+}
+
+// Of which spec the target's modules are: as it is asked for, or as the source shows.
+ModuleSpec spec_of_target(const ConvertRequest& request, const Checkpoint& source,
+                          const Catalog& selected) {
+  if (request.spec != ModuleSpec::kKeep) return request.spec;
+  if (uses_transformer_engine(source.arguments, source.versioned_names, selected)) {
+    return ModuleSpec::kTransformerEngine;
+  }
+  // Files of ranks have the states of modules in their state dicts.
+  const bool is_local = source.location.traits.is_of_ranks && uses_local_modules(source.arguments);
+  return is_local ? ModuleSpec::kLocal : ModuleSpec::kKeep;
+}
+
+Status settle_modules(ModuleSpec spec, const Checkpoint& source, TargetParts& parts) {
+  if (spec != ModuleSpec::kKeep) {
+    std::string empty = SW_TRY(empty_extra_state());
+    complete_extra_states(spec, std::move(empty), parts);
+  }
+  parts.spec = spec;
+  parts.versioned_names = source.versioned_names;
+  if (source.location.traits.is_of_ranks) return {};
+  parts.final_norm_has_state =
+      std::ranges::any_of(source.catalog.objects, [](const StoredObject& object) {
+        return object.name.find("final_layernorm._extra_state") != std::string::npos;
+      });
+  return {};
+}
+
+// NeMo and verl store no arguments, or elsewhere, and Megatron asks for them.
+void add_untold_arguments(const Checkpoint& source, const TargetParts& parts, ArgumentList& edits,
+                          std::vector<std::string>& notes) {
+  add_dtype_arguments(parts, edits);
+  ArgumentList told(source.arguments.begin(), source.arguments.end());
+  // A YAML file has more than attributes: what a value is made of, and sections.
+  std::erase_if(told, [](const auto& edit) {
+    return edit.first.starts_with('_') || edit.first.contains('.');
+  });
+  add_missing(told, edits);
+  add_missing(tying_of(parts), edits);
+  if (source.arguments.empty()) {
+    notes.push_back("the source has no arguments of a run: those of the layout are written");
+  }
+}
+
 }  // namespace
 
 Status add_layout_arguments(const ParallelConfig& parallel, const Arguments& model,
@@ -259,101 +372,29 @@ Status add_state_from_megatron(const ConvertRequest& request, const Checkpoint& 
   const ArgumentList corrected = SW_TRY(corrected_arguments(request, source, notes));
   std::optional<CommonState> common;
   if (!source.common_state.empty()) common = SW_TRY(CommonState::read(source.common_state));
-  const std::int64_t iteration =
-      source.location.iteration.value_or(common ? common->iteration().value_or(0) : 0);
+  const std::int64_t iteration = iteration_of(source, common);
   const bool is_release = source.location.path.ends_with("/release");
   parts.folder = is_release ? "release/" : fmt::format("iter_{:07}/", iteration);
+  parts.tracker = is_release ? "release" : std::to_string(iteration);
+  tell_iteration(source, common, iteration, notes);
 
   CommonStateEdits edits;
-  const auto said = common ? common->iteration() : std::nullopt;
-  edits.iteration = said.value_or(iteration);
-  if (common && !said) {
-    notes.push_back(translated("{}: its state does not say which iteration it is of: {} is written",
-                               source.location.path, iteration));
-  } else if (said && *said != iteration) {
-    notes.push_back(translated(
-        "{}: found iteration {} in its state, and {} in the folder's name: a run takes the first, "
-        "the output's folder has the second",
-        source.location.path, *said, iteration));
-  }
-  const VocabularyRows vocabulary = meant_rows(request, source, parts);
-  SW_TRY(fit_vocabulary(request, vocabulary, parts, edits.arguments));
-  add_vocabulary_argument(request, edits.arguments);
-  const Arguments run = SW_TRY(run_arguments(source));
-  SW_TRY(add_layout_arguments(request.parallel, run, parts));
-  const std::string said_before = said_of_stages(run);
-  const bool has_stages =
-      traits_of(request.format).holds_state_dicts && request.parallel.pipeline > 1;
-  if (has_stages && !parts.splits && !said_before.empty()) {
-    notes.push_back(translated(
-        "the run shared its layers out by arguments of its own ({}); with these sizes stages have "
-        "other layers, as the arguments of the output say: whoever loads it leaves the run's out",
-        said_before));
-  }
-  std::ranges::copy(parts.layout, std::back_inserter(edits.arguments));
-  std::ranges::copy(parts.model_edits, std::back_inserter(edits.arguments));
+  edits.iteration = (common ? common->iteration() : std::nullopt).value_or(iteration);
+  SW_TRY(edit_arguments(request, source, parts, edits.arguments, notes));
+  add_missing(corrected, edits.arguments);
   if (request.dtype) edits.dtype = written_dtype(parts.tensors);
-  add_encoder_arguments(request.parallel, source.arguments, edits.arguments);
-  add_spec_argument(request.spec, edits.arguments);
-  edits.drop_optimizer = !keeps_optimizer(request);
   if (source.location.traits.has_layers_apart) {
     edits.numbered_layers = has_numbered_layers(parts);
   }
-  add_missing(corrected, edits.arguments);
-  const bool has_experts =
-      std::any_of(parts.tensors.begin(), parts.tensors.end(),
-                  [](const DraftTensor& tensor) { return is_of_routed_experts(tensor.desc.name); });
-  edits.chain.may_share_out_layers = !traits_of(request.format).holds_state_dicts;
-  edits.chain.experts_apart =
-      has_experts &&
-      (request.parallel.expert > 1 || request.parallel.expert_tensor != request.parallel.tensor);
-  edits.chain.experts_have_biases =
-      std::ranges::any_of(parts.tensors, [](const DraftTensor& tensor) {
-        return is_of_routed_experts(tensor.desc.name) && tensor.desc.name.ends_with(".bias");
-      });
-  edits.has_chained_names = std::ranges::any_of(parts.tensors, [](const DraftTensor& tensor) {
-    return tensor.desc.name.starts_with("chained_");
-  });
+  edit_optimizer(request, parts, edits);
 
   carry_objects(request, source, selected, parts, notes);
-  ModuleSpec spec = request.spec;
-  if (spec == ModuleSpec::kKeep &&
-      uses_transformer_engine(source.arguments, source.versioned_names, selected)) {
-    spec = ModuleSpec::kTransformerEngine;
-  } else if (spec == ModuleSpec::kKeep && source.location.traits.is_of_ranks &&
-             uses_local_modules(source.arguments)) {
-    spec = ModuleSpec::kLocal;  // files of ranks have the states of modules in their state dicts
-  }
-  if (spec != ModuleSpec::kKeep) {
-    std::string empty = SW_TRY(empty_extra_state());
-    complete_extra_states(spec, std::move(empty), parts);
-  }
-  parts.spec = spec;
-  parts.versioned_names = source.versioned_names;
-  if (common && !edits.drop_optimizer)
+  SW_TRY(settle_modules(spec_of_target(request, source, selected), source, parts));
+  if (common && !edits.drop_optimizer) {
     edits.says_reshardable = corrects_sharding(*common, parts, notes);
-  if (!source.location.traits.is_of_ranks) {
-    parts.final_norm_has_state =
-        std::any_of(source.catalog.objects.begin(), source.catalog.objects.end(),
-                    [](const StoredObject& object) {
-                      return object.name.find("final_layernorm._extra_state") != std::string::npos;
-                    });
   }
-  // NeMo and verl store none, or elsewhere, and Megatron asks for them.
   const bool lacks_arguments = !common || common->arguments().empty();
-  if (lacks_arguments) {
-    add_dtype_arguments(parts, edits.arguments);
-    ArgumentList told(source.arguments.begin(), source.arguments.end());
-    // A YAML file has more than attributes: what a value is made of, and sections.
-    std::erase_if(told, [](const auto& edit) {
-      return edit.first.starts_with('_') || edit.first.contains('.');
-    });
-    add_missing(told, edits.arguments);
-    add_missing(tying_of(parts), edits.arguments);
-    if (source.arguments.empty()) {
-      notes.push_back("the source has no arguments of a run: those of the layout are written");
-    }
-  }
+  if (lacks_arguments) add_untold_arguments(source, parts, edits.arguments, notes);
   if (common) {
     parts.common_state = SW_TRY(common->encode(edits, notes));
   } else {
@@ -365,7 +406,6 @@ Status add_state_from_megatron(const ConvertRequest& request, const Checkpoint& 
   for (const auto& [name, value] : parts.model_edits) {
     parts.arguments.insert_or_assign(name, value);
   }
-  parts.tracker = is_release ? "release" : std::to_string(iteration);
   return {};
 }
 
