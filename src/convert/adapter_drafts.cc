@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "convert/adapter_drafts.h"
+
 #include <algorithm>
 #include <unordered_map>
 #include <unordered_set>
@@ -8,8 +10,9 @@
 #include "canonical/dequantise.h"
 #include "canonical/dora_factors.h"
 #include "canonical/families.h"
+#include "canonical/model_facts.h"
+#include "convert/adapter_head.h"
 #include "convert/adapter_layers.h"
-#include "convert/drafting.h"
 #include "exec/threads.h"
 #include "model/config.h"
 #include "model/quantisation_config.h"
@@ -270,12 +273,6 @@ class Adding {
 };
 
 }  // namespace
-
-StoredTensor TakenAdapter::stored(std::uint32_t tensor) const {
-  StoredTensor own = adapter.catalog.tensors[tensor];
-  own.chunks.set_location(0, file, own.chunks.range(0));
-  return own;
-}
 
 Status take_adapter(Drafting& drafting) {
   const ConvertRequest& request = drafting.request();

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "convert/adapter_head.h"
+
 #include <algorithm>
 
 #include "base/fail.h"
 #include "base/text.h"
 #include "canonical/classifier_config.h"
 #include "canonical/tied_head.h"
-#include "convert/drafting.h"
 
 namespace shardwright {
 namespace {

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "convert/copied_model.h"
+
 #include <algorithm>
 
 #include "base/fail.h"
 #include "base/text.h"
 #include "canonical/dequantise.h"
 #include "canonical/families.h"
-#include "convert/drafting.h"
+#include "canonical/model_facts.h"
 #include "layout/state_name.h"
 #include "model/apply.h"
 

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "convert/lacking_tensors.h"
+
 #include "base/notes.h"
 #include "canonical/families.h"
 #include "canonical/family_fit.h"
 #include "canonical/model_facts.h"
-#include "convert/drafting.h"
 #include "plan/canonical.h"
 
 namespace shardwright {

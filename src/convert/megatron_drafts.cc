@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "convert/megatron_drafts.h"
+
 #include <algorithm>
 #include <set>
 
@@ -15,9 +17,11 @@
 #include "canonical/unfold.h"
 #include "compare/copies.h"
 #include "convert/adapter_documents.h"
-#include "convert/drafting.h"
+#include "convert/asked_quantisation.h"
 #include "convert/hf_documents.h"
+#include "convert/left_out_extras.h"
 #include "convert/megatron_state.h"
+#include "convert/prediction_drafts.h"
 #include "convert/target_gates.h"
 #include "convert/upcycle_drafts.h"
 #include "convert/vocabulary_drafts.h"
@@ -213,6 +217,12 @@ Status check_rows_of_ranks(const Drafting& drafting) {
 }
 
 }  // namespace
+
+void finish_megatron_drafts(Drafting& drafting) {
+  leave_extras_out(drafting);
+  settle_expert_sizes(drafting.parts, drafting.result.request.parallel);
+  name_for_spec(drafting.request().spec, drafting.parts.tensors);
+}
 
 Status draft_megatron_as_megatron(Drafting& drafting) {
   SW_TRY(check_rows_of_ranks(drafting));

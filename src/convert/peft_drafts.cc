@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "convert/peft_drafts.h"
+
 #include <fmt/ranges.h>
 
 #include <algorithm>
@@ -12,7 +14,6 @@
 #include "canonical/hf_model.h"
 #include "canonical/layer_numbering.h"
 #include "convert/adapter_state.h"
-#include "convert/drafting.h"
 #include "format/peft/square_experts.h"
 #include "layout/adapter_shards.h"
 #include "layout/layer_name.h"
@@ -372,6 +373,14 @@ Status draft_peft_as_megatron(Drafting& drafting) {
   settings.has_experts = has_experts(drafting.parts.tensors);
   settings.has_less_for_experts = of_experts != adapter.config.rank;
   return add_state_of_adapter(request, known, settings, drafting.parts, result.notes);
+}
+
+Status check_adapter_names(const Drafting& drafting) {
+  if (drafting.request().adapter_names == AdapterNames::kDefault) return {};
+  return fail(Code::kUsage,
+              "{}: --adapter-names is about an adapter in PEFT's files, and this is a {} "
+              "checkpoint; leave it out",
+              drafting.request().input, drafting.source().location.format);
 }
 
 }  // namespace shardwright

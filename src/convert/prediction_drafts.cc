@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "convert/prediction_drafts.h"
+
 #include <algorithm>
 #include <iterator>
 
@@ -6,7 +8,6 @@
 #include "canonical/dequantise.h"
 #include "canonical/prediction_layers.h"
 #include "canonical/prediction_source.h"
-#include "convert/drafting.h"
 #include "layout/layer_name.h"
 #include "model/apply.h"
 

@@ -8,7 +8,7 @@
 
 #include "base/fail.h"
 #include "canonical/mlite_naming.h"
-#include "convert/drafting.h"
+#include "convert/prepared_drafts.h"
 #include "io/source_files.h"
 #include "plan/canonical.h"
 #include "verify/option_words.h"
