@@ -4,7 +4,6 @@
 #include <atomic>
 #include <cstdint>
 #include <functional>
-#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -198,7 +197,8 @@ struct PreparedConversion {
 /// detect → catalog → plan → check. Reads headers, and bytes only of tensors that may be a copy of
 /// another (tied embeddings), a constant, or a norm that loses bits where Megatron shifts it, and
 /// of the first elements of some master weights; notes say what came of it. Compressed items are
-/// decoded into a temporary file.
+/// decoded into a temporary file. Keeps nothing between calls: several threads may call it at once,
+/// each with a request of its own.
 [[nodiscard]] Result<PreparedConversion> prepare_conversion(const ConvertRequest& request);
 
 struct ConvertProgress {
@@ -243,7 +243,9 @@ struct ReplacedOutput {
 /// kTargetExists, naming what would be lost that is not known to be of one checkpoint.
 [[nodiscard]] Result<ReplacedOutput> replaced_output(const PreparedConversion& conversion);
 
-/// Compares replicas, then execute → publish. The output appears whole or not at all.
+/// Compares replicas, then execute → publish. The output appears whole or not at all. It starts
+/// threads of its own and calls back from the calling one. Several threads may run conversions at
+/// once, but not the same one: its source counts what is read of it.
 [[nodiscard]] Result<ConvertReport> run_conversion(const PreparedConversion& conversion,
                                                    const RunOptions& options);
 

@@ -61,7 +61,9 @@ struct HashReport {
 
 /// Digests of every tensor, read once in tiles. Equal for the same weights in any format and
 /// layout. Errors: those of reading; kHole and its like where the checkpoint is not whole;
-/// kNoFamily and its like are none: then the stored names are hashed and a note says so.
+/// kNoFamily and its like are none: then the stored names are hashed and a note says so. Keeps
+/// nothing between calls: several threads may call it at once, of the same checkpoint too. It
+/// starts threads of its own, see ProofOptions::threads.
 [[nodiscard]] Result<HashReport> hash_checkpoint(const std::string& path,
                                                  const ProofOptions& options);
 
@@ -118,6 +120,7 @@ struct DiffReport {
 /// Compares two checkpoints of any formats and layouts, element by element, bit by bit.
 /// `tolerance`: elements of floating point types that are this near count as equal; without it only
 /// equal bits do. Errors: those of reading; kNoFamily and its like where only a mapping could tell.
+/// Several threads may call it at once, as hash_checkpoint.
 [[nodiscard]] Result<DiffReport> diff_checkpoints(const std::string& left, const std::string& right,
                                                   const ProofOptions& options,
                                                   std::optional<double> tolerance);
@@ -164,7 +167,8 @@ struct VerifyReport {
 };
 
 /// Proves what can be proven of a checkpoint and collects everything that is wrong. Errors: those
-/// of reading that are not the checkpoint's fault, and formats that are refused by name.
+/// of reading that are not the checkpoint's fault, and formats that are refused by name. Several
+/// threads may call it at once, as hash_checkpoint.
 [[nodiscard]] Result<VerifyReport> verify_checkpoint(const std::string& path,
                                                      const VerifyOptions& options);
 
@@ -185,7 +189,8 @@ struct TensorReport {
   std::optional<double> deviation;  ///< standard deviation, of the whole
 };
 
-/// Error: kUsage for an unknown name, with the nearest one; those of reading.
+/// Error: kUsage for an unknown name, with the nearest one; those of reading. Several threads may
+/// call it at once, as hash_checkpoint.
 [[nodiscard]] Result<TensorReport> show_tensor(const std::string& path, const std::string& name,
                                                const ProofOptions& options);
 
@@ -204,8 +209,8 @@ struct IndexReport {
 };
 
 /// Rewrites model.safetensors.index.json from the headers of a folder's safetensors files. The old
-/// one is kept; nothing else is touched. Errors: kDuplicateName for a key in two files, those of
-/// reading a header and of writing.
+/// one is kept; nothing else is touched. Not for one folder by two threads at once. Errors:
+/// kDuplicateName for a key in two files, those of reading a header and of writing.
 [[nodiscard]] Result<IndexReport> rebuild_index(const std::string& path);
 
 }  // namespace shardwright
