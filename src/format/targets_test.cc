@@ -42,5 +42,39 @@ TEST(Targets, TraitsAgreeWithEachOther) {
   }
 }
 
+// What a format must have: all else does nothing, or keeps what the source has.
+class PlainTarget final : public Target {
+ public:
+  PlainTarget() : Target({.name = "plain"}) {}
+  Status lay_out(const ConvertRequest& /*request*/, TargetParts& parts, Plan& plan,
+                 std::vector<std::string>& /*notes*/) const override {
+    complete(parts, plan);
+    return {};
+  }
+};
+
+TEST(Targets, NeedTraitsAndALayoutOnly) {
+  const PlainTarget target;
+  ConvertRequest request;
+  request.parallel.tensor = 2;
+  Checkpoint source;
+  Catalog catalog;
+  catalog.tensors.push_back({{"a.weight", DType::kF32, {2, 3}}, ChunkList(2)});
+  TargetParts parts;
+  std::vector<std::string> notes;
+  EXPECT_TRUE(target.settle_sizes(request, parts));
+  EXPECT_EQ(request.parallel.tensor, 2);
+  ASSERT_TRUE(target.draft_stored(request, source, catalog, parts, notes));
+  EXPECT_TRUE(target.take_family({}, parts));
+  target.add_prefix("module.", parts);
+  EXPECT_TRUE(target.check_tensors("llama", parts));
+  EXPECT_TRUE(target.make_entries(request, parts, notes));
+  EXPECT_THAT(target.components(parts), testing::IsEmpty());
+  ASSERT_THAT(parts.tensors, testing::SizeIs(1));
+  EXPECT_EQ(parts.tensors[0].desc.name, "a.weight");
+  EXPECT_EQ(parts.tensors[0].desc.shape, (Dims{2, 3}));
+  EXPECT_THAT(notes, testing::IsEmpty());
+}
+
 }  // namespace
 }  // namespace shardwright
