@@ -5,8 +5,8 @@
 
 namespace shardwright {
 
-/// Halves of master weights (MasterForm::kRemainders) become whole ones, unless the target keeps the
-/// source's names; a note says so. Errors: those of join_masters in canonical.
+/// Halves of master weights (MasterForm::kRemainders) become whole ones, unless the target keeps
+/// the source's names; a note says so. Errors: those of join_masters in canonical.
 [[nodiscard]] Status join_masters(Drafting& drafting);
 
 /// Weights that get another dtype beside their master weights are made of these, as the next step

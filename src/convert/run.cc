@@ -33,7 +33,7 @@ Result<std::unique_ptr<Publication>> begin_output(const PreparedConversion& conv
 
 // Whose progress is that of all who work on it.
 ExecuteOptions with_progress(ExecuteOptions execution, const RunOptions& options,
-                     std::uint64_t resumed_bytes, const Coworkers& coworkers) {
+                             std::uint64_t resumed_bytes, const Coworkers& coworkers) {
   if (!options.on_progress) return execution;
   execution.on_progress = [&options, &coworkers, resumed_bytes](const ExecuteProgress& progress) {
     options.on_progress({resumed_bytes + progress.payload_bytes_done + coworkers.bytes_done(),
