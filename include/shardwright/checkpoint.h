@@ -37,13 +37,18 @@ struct SourceTraits {
   bool is_of_ranks = false;         ///< each rank has saved files of its own, whole in themselves
   bool has_layers_apart = false;    ///< never stacked, whatever Megatron's own torch_dist does
   bool needs_common_state = false;  ///< Megatron loads nothing of it without its common.pt
+  bool has_rank_folders = false;    ///< a folder for each rank, named for its numbers
+  bool has_module_pieces = false;   ///< its tensors are the modules' own, or halves of these
+  bool has_state_entries = false;   ///< its training state lies in entries, not in a common.pt
+  bool weights_are_main = false;    ///< its weights are the optimizer's main weights too
+  bool has_local_numbers = false;   ///< experts and layers are numbered as their ranks had them
+  bool has_components = false;      ///< its components had ranks of their own
+  bool is_adapter = false;          ///< it is an adapter alone, whose names are no model's
+  bool shares_by_name = false;      ///< a Megatron job shares it out by names, files tell writers
   bool holds_extras = true;         ///< it has a place for values that only Hugging Face stores
   Records records = Records::kItems;
   /// Files that end so and that nothing names may be left over from another save; empty: none.
   std::string_view leftover_ending = {};
-  bool is_adapter = false;        ///< an adapter without its base model, under names of its own
-  bool shares_by_name = false;    ///< a Megatron job shares it out by names, and files tell writers
-  bool weights_are_main = false;  ///< its weights are the main weights, in their run's type
 };
 
 /// Which of the checkpoints that a path holds is meant.

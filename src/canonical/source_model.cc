@@ -7,27 +7,18 @@
 #include <vector>
 
 #include "base/fail.h"
+#include "canonical/derived_states.h"
 #include "canonical/families.h"
 #include "canonical/model_facts.h"
 #include "compare/master_form.h"
 #include "compare/master_weights.h"
-#include "format/fsdp_dtensor/fsdp_source.h"
-#include "format/fsdp_dtensor/fsdp_state.h"
-#include "format/legacy/legacy_states.h"
-#include "format/torch_dist/bucket_source.h"
-#include "format/torch_dist/flat_states.h"
-#include "layout/fsdp_name.h"
+#include "format/flat_states.h"
+#include "format/formats.h"
 #include "plan/canonical.h"
 #include "state/component_groups.h"
 
 namespace shardwright {
 namespace {
-
-bool is_state(const StoredTensor& tensor) {
-  const std::string& name = tensor.desc.name;
-  if (const auto fsdp = split_fsdp_name(name)) return fsdp->role != FsdpName::Role::kModel;
-  return is_optimizer_name(name);
-}
 
 // The states of a checkpoint, tried on a copy of its catalog: half of them would be none.
 class States {
@@ -51,14 +42,11 @@ class States {
  private:
   Status derive() {
     Checkpoint& checkpoint = source_.checkpoint;
-    if (checkpoint.has_unread_optimizer) {
-      Defects first;
-      SW_TRY(read_legacy_optimizer(checkpoint, first));
-      is_derived_ = true;
-    }
-    if (!has_flat_states(checkpoint.catalog)) return {};
+    Defects first;
+    is_derived_ = SW_TRY(read_states(checkpoint, first));
+    if (!has_unnamed_states(checkpoint, checkpoint.catalog)) return {};
     Catalog named = checkpoint.catalog;
-    SW_TRY(undo_flat_states(checkpoint, named));
+    SW_TRY(name_states(checkpoint, named));
     checkpoint.catalog = std::move(named);
     is_derived_ = true;
     return {};
@@ -84,15 +72,17 @@ class States {
 
 // The settings of training that entries of their own hold, as a common state has them.
 Result<std::string> settings_of(const Checkpoint& checkpoint, Notes& notes) {
-  if (is_fsdp(checkpoint)) {
-    return make_common_state(checkpoint.catalog, *checkpoint.files, true, notes);
+  if (checkpoint.location.traits.has_state_entries) {
+    return form_of(checkpoint).common_state(checkpoint, notes);
   }
   return join_component_groups(checkpoint.common_state, checkpoint.catalog, *checkpoint.files);
 }
 
 // Why they cannot be read; empty where they can.
 std::string read_settings(Checkpoint& checkpoint, Notes& notes) {
-  if (!is_fsdp(checkpoint) && checkpoint.common_state.empty()) return {};
+  const bool has_any =
+      checkpoint.location.traits.has_state_entries || !checkpoint.common_state.empty();
+  if (!has_any) return {};
   Result<std::string> settings = settings_of(checkpoint, notes);
   if (settings) {
     checkpoint.common_state = *std::move(settings);
@@ -142,17 +132,8 @@ Result<const Mapping*> family_of_components(const Checkpoint& source,
 
 }  // namespace
 
-bool has_states(const Checkpoint& checkpoint) {
-  return checkpoint.has_unread_optimizer || has_buckets(checkpoint.catalog) ||
-         std::ranges::any_of(checkpoint.catalog.tensors, is_state);
-}
-
-bool has_unnamed_states(const Checkpoint& checkpoint, const Catalog& catalog) {
-  return !is_fsdp(checkpoint) && has_flat_states(catalog);
-}
-
 bool is_disguised(const Checkpoint& checkpoint) {
-  return is_fsdp(checkpoint) || is_mimo(checkpoint.catalog);
+  return checkpoint.location.traits.has_module_pieces || has_component_names(checkpoint.catalog);
 }
 
 Result<Wrappers> name_components(const FamilyChoice& choice, const Checkpoint& source,
@@ -167,27 +148,25 @@ Result<Wrappers> name_components(const FamilyChoice& choice, const Checkpoint& s
 
 Result<Catalog> megatron_catalog(const Checkpoint& checkpoint, const FamilyChoice& choice,
                                  Wrappers& wrappers, Notes& notes, bool accepts_loss) {
-  const Catalog& stored = checkpoint.catalog;
-  if (is_fsdp(checkpoint)) {
-    return accepts_loss ? named_canonically(stored, checkpoint.arguments, notes)
-                        : canonical_from_fsdp(stored, checkpoint.arguments, notes);
+  if (checkpoint.location.traits.has_module_pieces) {
+    return form_of(checkpoint).megatron_catalog(checkpoint, accepts_loss, notes);
   }
-  if (!is_mimo(stored)) return stored;
+  if (!has_component_names(checkpoint.catalog)) return checkpoint.catalog;
   const Mappings mappings = SW_TRY(load_mappings(choice, checkpoint));
-  Catalog named = stored;
+  Catalog named = checkpoint.catalog;
   wrappers = SW_TRY(name_components(choice, checkpoint, mappings, named));
   return named;
 }
 
 Status to_megatron(SourceModel& source, const FamilyChoice& choice, Notes& notes) {
-  const bool is_of_components = is_mimo(source.checkpoint.catalog);
-  const bool has_derived_states = !is_fsdp(source.checkpoint);
+  const bool is_of_components = has_component_names(source.checkpoint.catalog);
+  const bool has_states_by_tensor = source.checkpoint.location.traits.has_module_pieces;
   if (is_disguised(source.checkpoint)) {
     if (source.reads_settings) source.settings_left = read_settings(source.checkpoint, notes);
     source.checkpoint.catalog = SW_TRY(
         megatron_catalog(source.checkpoint, choice, source.wrappers, notes, source.accepts_loss));
   }
-  if (source.states == StateUse::kAsStored || !has_derived_states) return {};
+  if (source.states == StateUse::kAsStored || has_states_by_tensor) return {};
   if (is_of_components) {
     if (has_flat_states(source.checkpoint.catalog)) {
       source.states_left = "they are in flat buffers of a MIMO model's components";

@@ -7,7 +7,7 @@
 
 #include "base/notes.h"
 #include "exec/jobs.h"
-#include "format/mimo/mimo_source.h"
+#include "model/component_names.h"
 #include "shardwright/checkpoint.h"
 #include "shardwright/convert.h"
 
@@ -39,13 +39,6 @@ struct SourceModel {
   /// Why Checkpoint::common_state lost its settings of training, which were wanted; may be empty.
   std::string settings_left;
 };
-
-/// Whether a checkpoint has optimizer states in any form.
-[[nodiscard]] bool has_states(const Checkpoint& checkpoint);
-
-/// Whether optimizer states in a catalog of this checkpoint have no tensors' names yet: those in
-/// flat buffers, which Megatron-FSDP has none of.
-[[nodiscard]] bool has_unnamed_states(const Checkpoint& checkpoint, const Catalog& catalog);
 
 /// Whether the tensors are Megatron's under other names or in pieces: those of a MIMO model, or of
 /// Megatron-FSDP.

@@ -9,11 +9,8 @@
 #include <span>
 
 #include "base/fail.h"
-#include "format/fsdp_dtensor/fsdp_source.h"
-#include "format/mlite/mlite_source.h"
-#include "format/mlite/source.h"
+#include "format/formats.h"
 #include "format/targets.h"
-#include "layout/fsdp_name.h"
 #include "layout/lost_parts.h"
 #include "layout/mlite_layout.h"
 #include "layout/uneven_modules.h"
@@ -42,41 +39,24 @@ Result<Losses> find_lost_of_megatron(const Catalog& catalog, const Arguments& ar
   return Losses{std::move(lost), std::move(descs)};
 }
 
-Result<Losses> find_lost_of_fsdp(const Checkpoint& source) {
-  const Status stages = check_fsdp_stages(source.catalog, source.arguments);
-  if (!stages) return Losses{{{"layers", stages.error().message}}, {}};
-  Catalog pieces;  // without their chunks, of which there may be a million
-  for (const StoredTensor& tensor : source.catalog.tensors) {
-    // What a copy may have and a model has not is told where it has to be read: such names, pieces
-    // that don't go together.
-    if (!split_fsdp_name(tensor.desc.name)) continue;
-    pieces.tensors.push_back({tensor.desc, ChunkList(tensor.desc.shape.size())});
-  }
-  const Status whole = check_fsdp_pieces(pieces);
-  if (!whole && whole.error().code == Code::kUnmatchedSource) {
-    return Losses{{{"pieces", whole.error().message}}, {}};
-  }
-  std::vector<std::string> left_out;
-  const Result<Catalog> model = named_canonically(pieces, source.arguments, left_out);
-  if (!model) return Losses();
-  return find_lost_of_megatron(*model, source.arguments);
-}
-
 Result<Losses> find_lost(const Checkpoint& source) {
   const Catalog& catalog = source.catalog;
   if (source.location.traits.is_hf_model || has_mlite_names(catalog)) return Losses();
-  if (is_fsdp(source)) return find_lost_of_fsdp(source);
+  if (source.location.traits.has_module_pieces) {
+    ModelOutline outline = form_of(source).outline(source);
+    if (!outline.tensors) return Losses{std::move(outline.lost), {}};
+    return find_lost_of_megatron(*outline.tensors, source.arguments);
+  }
   if (!has_megatron_names(catalog)) return Losses{lost_local_experts(descs_of(catalog)), {}};
   return find_lost_of_megatron(catalog, source.arguments);
 }
 
-// Where the names change, a family's mapping or the reading of Megatron-FSDP's stages, whose layers
-// nobody can tell apart, decides whether what is there is a model.
+// Where the names change, a family's mapping or the reading of layers that nobody can tell apart
+// decides whether what is there is a model.
 bool is_checked_later(const ConvertRequest& request, const Checkpoint& source) {
   const TargetNames names = traits_of(request.format).names;
   if (names == TargetNames::kHf) return true;
-  return is_fsdp(source) && names != TargetNames::kStored &&
-         !check_fsdp_stages(source.catalog, source.arguments);
+  return names != TargetNames::kStored && !form_of(source).check_layers(source);
 }
 
 // Zeros would pass for weights.
@@ -127,7 +107,9 @@ Status check_losses(const ConvertRequest& request, const Checkpoint& source, con
   if (request.accept_loss) SW_TRY(refuse_holes(wanted));
   const bool is_later = is_checked_later(request, source);
   if (is_later && !request.accept_loss) return {};
-  if (!is_later && is_mlite(source) && has_mlite_names(wanted)) return check_mlite(wanted, request);
+  if (!is_later && source.location.traits.has_local_numbers && has_mlite_names(wanted)) {
+    return form_of(source).check_order(wanted, request);
+  }
   Losses found = SW_TRY(find_lost(source));
   std::vector<LostPart>& lost = found.lost;
   if (!has_experts(wanted)) {
@@ -135,7 +117,8 @@ Status check_losses(const ConvertRequest& request, const Checkpoint& source, con
   }
   if (lost.empty()) {
     // Where nothing but the tensors themselves says what the model has.
-    const bool is_known = is_later || is_fsdp(source) || !source.hf_config.empty();
+    const bool is_known =
+        is_later || source.location.traits.has_module_pieces || !source.hf_config.empty();
     if (!is_known) std::ranges::move(uneven_modules(found.canonical), std::back_inserter(notes));
     return {};
   }

@@ -6,6 +6,7 @@
 #include <iterator>
 
 #include "base/fail.h"
+#include "canonical/derived_states.h"
 #include "canonical/families.h"
 #include "canonical/hf_naming.h"
 #include "canonical/mlite_naming.h"
@@ -16,14 +17,11 @@
 #include "compare/source_losses.h"
 #include "dcp/named_replicas.h"
 #include "dcp/torch_items.h"
-#include "format/fsdp_dtensor/fsdp_source.h"
-#include "format/legacy/legacy_states.h"
-#include "format/mimo/mimo_optimizer.h"
-#include "format/mlite/source.h"
+#include "format/component_optimizers.h"
+#include "format/formats.h"
 #include "format/nothing_stored.h"
 #include "format/select.h"
 #include "format/targets.h"
-#include "format/torch_dist/flat_states.h"
 #include "format/wrapped_base.h"
 #include "layout/mlite_layout.h"
 #include "plan/canonical.h"
@@ -33,6 +31,13 @@
 
 namespace shardwright {
 namespace {
+
+std::unexpected<Error> refuse_flat_states(std::string_view path) {
+  return fail(Code::kOptimizerUnsupported,
+              "{}: found flat optimizer states in a MIMO model, expected states in the shapes of "
+              "the model's tensors; convert without them (--optimizer drop)",
+              path);
+}
 
 class Opening {
  public:
@@ -75,9 +80,7 @@ class Opening {
     SW_TRY(undo_flat());
     SW_TRY(find_master_form());
     SW_TRY(tell_proof());
-    if (!keeps_names(request_) && is_fsdp(checkpoint())) {
-      SW_TRY(undo_fsdp(request_, source_.checkpoint, source_.wanted, notes_));
-    }
+    SW_TRY(undo_pieces());
     SW_TRY(check_states());
     return std::move(source_);
   }
@@ -141,7 +144,7 @@ class Opening {
   // model's, and the names of a MIMO target are given when its tensors are placed.
   Status undo_components() {
     Checkpoint& checkpoint = source_.checkpoint;
-    source_.is_mimo = is_mimo(checkpoint.catalog) && !keeps_names(request_);
+    source_.is_mimo = has_component_names(checkpoint.catalog) && !keeps_names(request_);
     if (!source_.is_mimo) return {};
     source_.mappings = SW_TRY(load_mappings(request_, checkpoint));
     if (request_.optimizer == OptimizerPolicy::kKeep) {
@@ -178,7 +181,7 @@ class Opening {
 
   // Its own optimizers' files list states without names; those of dist_opt are Megatron-Core's.
   Status name_mlite() {
-    if (keeps_names(request_) || !is_mlite(checkpoint())) return {};
+    if (keeps_names(request_) || !checkpoint().location.traits.has_local_numbers) return {};
     const bool has_named_states = !checkpoint().common_state.empty();
     if (!has_named_states && request_.optimizer == OptimizerPolicy::kKeep) {
       return fail(Code::kOptimizerUnsupported,
@@ -199,11 +202,10 @@ class Opening {
     }
     const std::size_t told = checkpoint().notes.size();
     Defects first;
-    SW_TRY(read_legacy_optimizer(source_.checkpoint, first));
+    source_.checks_master_weights = SW_TRY(read_states(source_.checkpoint, first));
     for (std::size_t i = told; i < checkpoint().notes.size(); ++i) {
       notes_.push_back(checkpoint().notes[i]);
     }
-    source_.checks_master_weights = true;
     return {};
   }
 
@@ -213,20 +215,20 @@ class Opening {
     if (!has_unnamed_states(checkpoint(), source_.wanted)) return {};
     if (source_.is_mimo) return refuse_flat_states(request_.input);
     if (keeps_names(request_)) return undo_flat_or_tell();
-    SW_TRY(undo_flat_states(source_.checkpoint, source_.wanted));
-    source_.checks_master_weights = true;
+    source_.checks_master_weights = SW_TRY(name_states(source_.checkpoint, source_.wanted));
     return {};
   }
 
   Status undo_flat_or_tell() {
     Catalog named = source_.wanted;
-    const Status undone = is_mimo(named) ? refuse_flat_states(request_.input)
-                                         : undo_flat_states(source_.checkpoint, named);
-    if (!undone) {
+    const Result<bool> are_named = has_component_names(named)
+                                       ? refuse_flat_states(request_.input)
+                                       : name_states(source_.checkpoint, named);
+    if (!are_named) {
       notes_.push_back(
           translated("optimizer states are copied in the flat buffers that they lie in, which "
                      "nothing in the new checkpoint explains: {}",
-                     undone.error().message));
+                     are_named.error().message));
       return {};
     }
     source_.wanted = std::move(named);
@@ -242,15 +244,22 @@ class Opening {
     source_.master_form =
         SW_TRY(form_of_masters(checkpoint().arguments, source_.wanted, *checkpoint().files));
     const std::string_view note = note_on_form(source_.master_form);
+    const bool has_main_weights = checkpoint().location.traits.weights_are_main;
     if (!note.empty()) {
       source_.checks_master_weights = false;
       notes_.emplace_back(note);
-    } else if (!is_fsdp(checkpoint()) && traits_of(request_.format).has_masters_for_model) {
+    } else if (!has_main_weights && traits_of(request_.format).has_masters_for_model) {
       source_.checks_master_weights = true;
-    } else if (!is_fsdp(checkpoint()) && !source_.checks_master_weights) {
+    } else if (!has_main_weights && !source_.checks_master_weights) {
       return look_at_masters();
     }
     return {};
+  }
+
+  // The modules' tensors, which some format has in place of Megatron's.
+  Status undo_pieces() {
+    if (keeps_names(request_) || !checkpoint().location.traits.has_module_pieces) return {};
+    return form_of(checkpoint()).to_megatron(request_, source_.checkpoint, source_.wanted, notes_);
   }
 
   // Names say whose the states are, but Megatron itself has given them to others.

@@ -6,7 +6,7 @@
 
 #include "base/notes.h"
 #include "compare/master_form.h"
-#include "format/mimo/mimo_source.h"
+#include "model/component_names.h"
 #include "model/mappings.h"
 #include "shardwright/checkpoint.h"
 #include "shardwright/convert.h"

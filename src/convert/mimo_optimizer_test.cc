@@ -1,18 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 // A MIMO checkpoint of a training run, whose components have optimizers of their own: names as
 // Megatron-Core's MimoOptimizer gives them, in a torch_dist directory made here.
-#include "format/mimo/mimo_optimizer.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <filesystem>
 
 #include "convert/golden.h"
-#include "format/mimo/mimo_source.h"
+#include "format/component_optimizers.h"
 #include "format/torch_dist/torch_dist_target.h"
 #include "io/source_files.h"
 #include "layout/component_spec.h"
+#include "model/component_names.h"
 #include "state/common_state.h"
 #include "state/component_groups_fixture.h"
 #include "testing/golden_files.h"

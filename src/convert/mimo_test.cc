@@ -12,9 +12,9 @@
 #include "codec/json_text.h"
 #include "codec/safetensors_dtype.h"
 #include "convert/golden.h"
-#include "format/mimo/mimo_source.h"
 #include "format/select.h"
 #include "layout/component_spec.h"
+#include "model/component_names.h"
 #include "testing/golden_files.h"
 #include "testing/temporary_folder.h"
 #include "testing/tensor_records.h"
@@ -320,7 +320,7 @@ TEST(MimoSource, NamesLoseTheirWrappers) {
       named("language_model.module.output_layer.weight"),
       named("modality_submodules.images.module.encoders.qwen_visual.pos_embed.weight"),
       named("mimo.language.optimizer.state.exp_avg.language_model.module.x")};
-  ASSERT_TRUE(is_mimo(catalog));
+  ASSERT_TRUE(has_component_names(catalog));
   const Wrappers wrappers = to_standard_names(family.components, catalog).value();
   EXPECT_EQ(with_wrappers(wrappers, "language_model.x"), "language_model.module.x");
   EXPECT_EQ(with_wrappers(wrappers, kVisionRoot + "x"),

@@ -8,6 +8,7 @@
 #include <filesystem>
 
 #include "convert/golden.h"
+#include "format/formats.h"
 #include "format/fsdp_dtensor/fsdp_source.h"
 #include "testing/golden_files.h"
 #include "testing/temporary_folder.h"
@@ -284,6 +285,7 @@ TEST(SourceLosses, AreStagesThatReplacedEachOther) {
   EXPECT_EQ(lost.error().code, Code::kLossySource);
   Checkpoint source;
   source.location.format = "fsdp_dtensor";
+  source.location.traits = find_source_format("fsdp_dtensor")->traits();
   source.catalog = std::move(catalog);
   source.arguments = arguments;
   EXPECT_THAT(losses_of(source).value(), testing::ElementsAre(HasSubstr("found 2 layers by name")));
@@ -296,6 +298,7 @@ TEST(SourceLosses, AreStagesThatReplacedEachOther) {
 TEST(SourceLosses, AreNotWhatOnlyAModelCannotHave) {
   Checkpoint source;
   source.location.format = "fsdp_dtensor";
+  source.location.traits = find_source_format("fsdp_dtensor")->traits();
   const auto add = [&](const std::string& name, const Dims& shape) {
     source.catalog.tensors.push_back(
         {{name, DType::kF32, shape}, ChunkList(shape.size()), Encoding::kRaw});

@@ -14,14 +14,10 @@
 #include "diagnose/diagnose_sizes.h"
 #include "format/dcp/recognise_dcp.h"
 #include "format/iteration_folder.h"
-#include "format/legacy/rank_sample.h"
-#include "format/legacy/source.h"
 #include "format/lone_file.h"
 #include "format/refused_format.h"
 #include "format/survey.h"
-#include "format/torch_dist/source.h"
 #include "format/weightless_iteration.h"
-#include "format/zarr/source.h"
 #include "layout/finding_rules.h"
 #include "layout/texts.h"
 #include "remote/open_path.h"
@@ -94,9 +90,10 @@ std::string last_name(std::string_view path) {
 // Whether its iterations lie in a run's folder, which has a tracker.
 bool is_of_run(const Detection& detection, const Diagnosis& diagnosis) {
   if (detection.candidates.empty()) return false;
-  const SourceTraits traits = detection.candidates.front().format->traits();
+  const SourceFormat& format = *detection.candidates.front().format;
+  const SourceTraits traits = format.traits();
   return traits.needs_common_state ||
-         (traits.is_of_ranks && diagnosis.format == legacy_source().name());
+         (traits.has_rank_folders && diagnosis.format == format.name());
 }
 
 // The files beside the data that tell Megatron what they are.
@@ -112,8 +109,8 @@ Status add_missing_files(const Directory& directory, const Detection& detection,
       add_finding(diagnosis, "L47", {{"folder", folder}, {"word", word_of_iteration(folder)}});
     }
   }
-  const bool may_lack = candidate.format == &torch_dist_source();
-  if (may_lack && lacks_metadata_json(SW_TRY(Folder::open(directory, candidate.folder)))) {
+  if (traits.needs_common_state &&
+      lacks_metadata_json(SW_TRY(Folder::open(directory, candidate.folder)))) {
     add_finding(diagnosis, "L48", {{"marker", torch_dist_marker()}});
     diagnosis.complete = false;
   }
@@ -169,10 +166,10 @@ Result<Diagnosis> of_candidate(const Directory& directory, const Detection& dete
                                const Survey& survey, const std::string& path,
                                const DiagnoseRequest& request) {
   const Candidate& candidate = detection.candidates.front();
-  if (candidate.format == &zarr_source()) {
-    return of_sibling(zarr_sibling(), "metadata.json", path);
+  if (const Sibling* another = candidate.format->told_as(); another != nullptr) {
+    return of_sibling(*another, "metadata.json", path);
   }
-  if (candidate.format != &legacy_source()) {
+  if (!candidate.format->traits().has_rank_folders) {
     return diagnose_catalog(survey, path, candidate, request);
   }
   Diagnosis diagnosis = SW_TRY(diagnose_legacy(directory, survey, path, candidate, request));

@@ -12,25 +12,20 @@
 #include "canonical/families.h"
 #include "canonical/model_facts.h"
 #include "diagnose/diagnose_contents.h"
-#include "diagnose/diagnose_mimo.h"
 #include "diagnose/diagnose_pickles.h"
 #include "diagnose/diagnose_replicas.h"
 #include "format/adapter_note.h"
 #include "format/formats.h"
-#include "format/fsdp_dtensor/fsdp_source.h"
-#include "format/mimo/source.h"
-#include "format/mlite/source.h"
 #include "format/nothing_stored.h"
-#include "format/peft/source.h"
 #include "format/refused_format.h"
 #include "format/targets.h"
 #include "format/weight_files.h"
 #include "format/wrapped_base.h"
 #include "layout/finding_rules.h"
 #include "layout/legacy_findings.h"
-#include "layout/mlite_layout.h"
 #include "layout/shard_contents.h"
 #include "layout/texts.h"
+#include "model/component_names.h"
 #include "remote/open_path.h"
 #include "state/recorded_run.h"
 
@@ -115,43 +110,6 @@ void add_sizes_seen(Diagnosis& diagnosis) {
   diagnosis.evidence.push_back(phrase("sizes.saved", {{"sizes", sizes_text(diagnosis.sizes)}}));
 }
 
-Phrase lost_by(MliteLoss loss) {
-  if (loss == MliteLoss::kExperts) return phrase("mlite.lost_experts");
-  if (loss == MliteLoss::kRows) return phrase("mlite.lost_rows");
-  return phrase("mlite.lost_both");
-}
-
-// Nothing records MLite's layout: shapes and chunks tell it.
-void add_mlite(const Catalog& catalog, Diagnosis& diagnosis) {
-  const auto layout = read_mlite_layout(catalog);
-  if (!layout) {
-    diagnosis.confidence = Confidence::kAmbiguous;
-    diagnosis.evidence.push_back({layout.error().message, layout.error().message});
-    return;
-  }
-  diagnosis.sizes.expert = layout->expert;
-  if (layout->loss != MliteLoss::kNone) {
-    diagnosis.complete = false;
-    add_finding(diagnosis, "L37",
-                {{"name", layout->lost},
-                 {"what", lost_by(layout->loss)},
-                 {"experts", layout->experts},
-                 {"ep", layout->expert}});
-    return;
-  }
-  diagnosis.sizes.expert_tensor = layout->expert_tensor;
-  diagnosis.sizes.tensor = layout->tensor;
-  diagnosis.sizes.data = layout->data;
-}
-
-void add_stages(const Checkpoint& checkpoint, Diagnosis& diagnosis) {
-  const FsdpStages stages = count_fsdp_stages(checkpoint.catalog, checkpoint.arguments);
-  if (!stages.lost_layers()) return;
-  diagnosis.complete = false;
-  add_finding(diagnosis, "L38",
-              {{"layers", stages.found}, {"expected", stages.expected}, {"stages", stages.stages}});
-}
-
 // Whether a file that cannot be read as a whole begins at least as its name promises.
 bool contents_agree(const Survey& survey, const std::string& path, const SourceTraits& traits) {
   constexpr std::size_t kLengthBytes = 8;
@@ -177,15 +135,14 @@ bool contents_agree(const Survey& survey, const std::string& path, const SourceT
 }
 
 // What is in a checkpoint that could be opened.
-void add_opened(const Checkpoint& checkpoint, const DiagnoseRequest& request,
-                Diagnosis& diagnosis) {
-  const bool is_of_components = checkpoint.location.format == mimo_source().name();
-  if (!is_of_components) add_sizes(checkpoint, diagnosis);
-  if (!checkpoint.location.traits.is_hf_model)
-    add_names(checkpoint.catalog, request.believed, diagnosis);
+void add_opened(const Checkpoint& checkpoint, const SourceFormat& format,
+                const DiagnoseRequest& request, Diagnosis& diagnosis) {
+  const SourceTraits& traits = checkpoint.location.traits;
+  if (!traits.has_components) add_sizes(checkpoint, diagnosis);
+  if (!traits.is_hf_model) add_names(checkpoint.catalog, request.believed, diagnosis);
   add_sizes_seen(diagnosis);
-  if (const auto note = adapter_note(checkpoint); note && !is_peft(checkpoint)) {
-    const bool is_wrapped = checkpoint.location.traits.is_hf_model;
+  if (const auto note = adapter_note(checkpoint); note && !traits.is_adapter) {
+    const bool is_wrapped = traits.is_hf_model;
     diagnosis.evidence.push_back(is_wrapped ? Phrase{*note, *note} : phrase("adapter.of_run"));
   }
   const Coverage coverage = coverage_of(checkpoint.catalog);
@@ -196,9 +153,7 @@ void add_opened(const Checkpoint& checkpoint, const DiagnoseRequest& request,
     diagnosis.evidence.push_back({alone, alone});
   }
   for (const std::string& note : checkpoint.notes) diagnosis.evidence.push_back({note, note});
-  if (is_of_components) add_components(checkpoint, diagnosis);
-  if (is_fsdp(checkpoint)) add_stages(checkpoint, diagnosis);
-  if (is_mlite(checkpoint)) add_mlite(checkpoint.catalog, diagnosis);
+  format.add_findings(checkpoint, diagnosis);
   add_checkpoint_pickles(checkpoint, diagnosis);
   add_replicas(checkpoint, request.check_replicas, diagnosis);
   add_contents(checkpoint, coverage.doubled, diagnosis);
@@ -218,7 +173,8 @@ std::string_view needed_flag(const Checkpoint& checkpoint, const SourceFormat& f
   if (adapter_note(checkpoint) && !traits.is_hf_model) return " --hf-config BASE";
   const bool needs_names = traits.is_named_by_family || traits.is_hf_model;
   if (needs_names) return checkpoint.hf_config.empty() ? " --hf-config MODEL" : "";
-  const bool needs_family = format.usual_target() == "hf" && !is_mimo(checkpoint.catalog);
+  const bool needs_family =
+      format.usual_target() == "hf" && !has_component_names(checkpoint.catalog);
   return needs_family && !has_family(checkpoint) ? " --hf-config MODEL" : "";
 }
 
@@ -228,7 +184,7 @@ std::string next_command(const Diagnosis& diagnosis, const SourceFormat& format,
                          const DiagnoseRequest& request) {
   const std::string place = shell_quoted(path) + flag_of(candidate);
   if (diagnosis.has_errors()) return "shardwright verify " + place;
-  if (&format == &peft_source()) {
+  if (format.traits().is_adapter) {
     return "shardwright merge-adapter BASE " + shell_quoted(path) + " OUT";
   }
   const std::string_view target = format.usual_target();
@@ -258,7 +214,7 @@ Result<Diagnosis> diagnose_catalog(const Survey& survey, const std::string& path
   } else {
     format = find_source_format(checkpoint->location.format);
     diagnosis.format = format->name();
-    add_opened(*checkpoint, request, diagnosis);
+    add_opened(*checkpoint, *format, request, diagnosis);
     if (!diagnosis.has_errors()) flag = needed_flag(*checkpoint, *format);
   }
   diagnosis.next = next_command(diagnosis, *format, path, candidate, flag, request);

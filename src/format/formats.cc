@@ -70,6 +70,13 @@ SourceTraits SourceFormat::traits_of(const Checkpoint& checkpoint) const {
   return checkpoint.location.traits;
 }
 
+void SourceFormat::add_findings(const Checkpoint& /*checkpoint*/, Diagnosis& /*diagnosis*/) const {}
+
+std::vector<std::pair<std::string, Error>> SourceFormat::defects_beside(
+    const Checkpoint& /*checkpoint*/) const {
+  return {};
+}
+
 std::vector<std::string_view> format_names() {
   std::vector<std::string_view> names;
   for (const SourceFormat* format : source_formats()) names.push_back(format->name());
@@ -81,6 +88,11 @@ const SourceFormat* find_source_format(std::string_view name) {
     if (format->name() == name) return format;
   }
   return nullptr;
+}
+
+const ModelForm& form_of(const Checkpoint& checkpoint) {
+  const SourceFormat* const format = find_source_format(checkpoint.location.format);
+  return format == nullptr ? ordinary_form() : format->form();
 }
 
 Status check_format_name(const FormatChoice& choice) {

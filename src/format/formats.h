@@ -15,6 +15,10 @@ namespace shardwright {
 /// The format of that name; null if there is none.
 [[nodiscard]] const SourceFormat* find_source_format(std::string_view name);
 
+/// How that checkpoint has a Megatron model. Where it has no format, made by no reader, it is
+/// torch_dist's form.
+[[nodiscard]] const ModelForm& form_of(const Checkpoint& checkpoint);
+
 /// Error: kUsage for a name that no format has, with the nearest one. No name is no choice.
 [[nodiscard]] Status check_format_name(const FormatChoice& choice);
 

@@ -4,9 +4,12 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "format/folder.h"
+#include "format/model_form.h"
+#include "format/sibling.h"
 #include "shardwright/checkpoint.h"
 #include "shardwright/diagnose.h"
 
@@ -65,6 +68,20 @@ class SourceFormat {
 
   /// What a dialect makes of an opened checkpoint that is one: its names, what lies beside it.
   [[nodiscard]] virtual Status settle(Checkpoint& checkpoint, Defects& defects) const;
+
+  /// How it has a Megatron model; torch_dist's form where that is not said.
+  [[nodiscard]] virtual const ModelForm& form() const { return ordinary_form(); }
+
+  /// What it is told as that is recognised only to be named; null for what is read.
+  [[nodiscard]] virtual const Sibling* told_as() const { return nullptr; }
+
+  /// Adds to a diagnosis what only this format has to say of an opened checkpoint.
+  virtual void add_findings(const Checkpoint& checkpoint, Diagnosis& diagnosis) const;
+
+  /// What is wrong with files beside the data of an opened checkpoint that only this format has:
+  /// their name, and what it is.
+  [[nodiscard]] virtual std::vector<std::pair<std::string, Error>> defects_beside(
+      const Checkpoint& checkpoint) const;
 
   /// The traits of an opened checkpoint of this format: of a dialect those that it was found with.
   [[nodiscard]] virtual SourceTraits traits_of(const Checkpoint& checkpoint) const;

@@ -9,9 +9,9 @@
 
 #include "dcp/dcp_metadata.h"
 #include "format/hf/weight_names.h"
-#include "format/mimo/mimo_source.h"
 #include "layout/component_layout.h"
 #include "layout/pipeline_split.h"
+#include "model/component_names.h"
 #include "model/component_route.h"
 #include "plan/draft.h"
 #include "shardwright/convert.h"

@@ -9,6 +9,7 @@
 #include "base/fail.h"
 #include "base/message.h"
 #include "canonical/canonical_model.h"
+#include "canonical/derived_states.h"
 #include "canonical/mlite_naming.h"
 #include "compare/master_weights.h"
 #include "dcp/named_replicas.h"

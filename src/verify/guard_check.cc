@@ -7,6 +7,7 @@
 
 #include "base/fail.h"
 #include "base/text.h"
+#include "canonical/derived_states.h"
 #include "canonical/families.h"
 #include "canonical/source_model.h"
 #include "compare/digest_file.h"
@@ -15,11 +16,9 @@
 #include "compare/master_form.h"
 #include "compare/master_weights.h"
 #include "compare/source_guards.h"
-#include "format/legacy/legacy_states.h"
-#include "format/mimo/source.h"
-#include "format/torch_dist/flat_states.h"
 #include "layout/state_name.h"
 #include "layout/texts.h"
+#include "model/component_names.h"
 #include "verify/coverage_check.h"
 #include "verify/findings.h"
 #include "verify/state_check.h"
@@ -65,7 +64,7 @@ class GuardCheck {
 
   Status run() {
     SW_TRY(check_named_replicas(checkpoint_, checkpoint_.catalog, defects_));
-    bool is_derived = SW_TRY(read_legacy_states());
+    bool is_derived = SW_TRY(read_states_of_ranks());
     Catalog catalog = sound_part(checkpoint_.catalog, lost_);
     if (SW_TRY(derive_flat_states(catalog))) is_derived = true;
     drop_lone_states(catalog);
@@ -77,7 +76,7 @@ class GuardCheck {
       return {};
     }
     if (is_derived) return {};
-    if (is_mimo(catalog) && !has_named_components(catalog)) return {};
+    if (has_component_names(catalog) && !has_named_components(catalog)) return {};
     drop_lone_states(catalog);
     return has_master_weights(catalog) ? compare_named_states(catalog) : Status();
   }
@@ -90,21 +89,21 @@ class GuardCheck {
   }
 
   // Whether there are any, and which is whose was derived.
-  Result<bool> read_legacy_states() {
+  Result<bool> read_states_of_ranks() {
     if (!checkpoint_.has_unread_optimizer) return false;
     const std::size_t weights = checkpoint_.catalog.tensors.size();
     const std::size_t told = defects_.found().size();
-    const Status read = read_legacy_optimizer(checkpoint_, defects_);
+    const Result<bool> read = read_states(checkpoint_, defects_);
     const bool is_read = read.has_value();
-    SW_TRY(defects_.report(read));
+    SW_TRY(defects_.report(read ? Status() : std::unexpected(read.error())));
     // That states of a file that could not be read are not there is no second defect.
-    if (defects_.found().size() == told) check_legacy_states(weights);
+    if (defects_.found().size() == told) check_states_of_ranks(weights);
     return is_read;
   }
 
   // As those of other formats were when they were opened: whole, and all there. Where a weight has
   // holes so have its states, for which the same file is to blame.
-  void check_legacy_states(std::size_t weights) {
+  void check_states_of_ranks(std::size_t weights) {
     const Catalog& catalog = checkpoint_.catalog;
     std::unordered_set<std::string_view> torn;
     for (std::size_t i = 0; i < weights; ++i) {
@@ -130,13 +129,14 @@ class GuardCheck {
   }
 
   Result<bool> name_flat_states(Catalog& catalog) {
-    if (is_mimo(catalog)) {
+    if (has_component_names(catalog)) {
       report_.notes.emplace_back(
           "optimizer: states in flat buffers of a MIMO model are not read, and not proven");
       return false;
     }
     Catalog named = catalog;
-    const Status status = undo_flat_states(checkpoint_, named);
+    const Result<bool> are_named = name_states(checkpoint_, named);
+    const Status status = are_named ? Status() : std::unexpected(are_named.error());
     // Megatron-Core alone saves no arguments, and loads what it saved.
     if (!status && checkpoint_.arguments.empty() &&
         status.error().code == Code::kOptimizerUnsupported) {

@@ -9,11 +9,11 @@
 #include "canonical/canonical_model.h"
 #include "canonical/contradictions.h"
 #include "canonical/dequantise.h"
+#include "canonical/derived_states.h"
 #include "canonical/families.h"
 #include "canonical/family_fit.h"
 #include "canonical/hf_naming.h"
-#include "format/fsdp_dtensor/source.h"
-#include "format/mimo/source.h"
+#include "format/formats.h"
 #include "format/nothing_stored.h"
 #include "layout/lost_parts.h"
 #include "layout/object_set.h"
@@ -21,6 +21,7 @@
 #include "layout/texts.h"
 #include "layout/uneven_modules.h"
 #include "model/apply.h"
+#include "model/component_names.h"
 #include "model/config_check.h"
 #include "model/instances.h"
 #include "plan/canonical.h"
@@ -144,10 +145,12 @@ class ModelCheck {
 
   // Those in flat buffers get their names where they are proven.
   void check_states(const Catalog& catalog) {
-    if (is_mimo(checkpoint_.catalog)) return;
+    if (has_component_names(checkpoint_.catalog)) return;
     if (has_unnamed_states(checkpoint_, catalog)) return;
     check_named_states(catalog, checkpoint_, report_);
-    if (is_fsdp(checkpoint_)) check_fsdp_state(checkpoint_, report_);
+    for (const Error& defect : form_of(checkpoint_).state_defects(checkpoint_)) {
+      add_finding(report_, defect);
+    }
   }
 
   Status check_arguments() {

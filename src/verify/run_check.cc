@@ -12,36 +12,28 @@
 #include "dcp/torch_dist_layout.h"
 #include "dcp/torch_items.h"
 #include "format/dcp/recognise_dcp.h"
-#include "format/fsdp_dtensor/fsdp_state.h"
-#include "format/fsdp_dtensor/source.h"
+#include "format/formats.h"
 #include "format/hf/hf_index.h"
 #include "format/hf/weight_names.h"
 #include "format/iteration_folder.h"
-#include "format/mimo/component_table.h"
 #include "format/tracker.h"
 #include "format/weight_files.h"
 #include "io/file_window.h"
 #include "io/source_files.h"
 #include "layout/texts.h"
 #include "remote/open_path.h"
-#include "state/common_state.h"
 #include "verify/findings.h"
 
 namespace shardwright {
 namespace {
 
-// What the state says; an error where it was reported that it can't be read.
-Result<std::optional<std::int64_t>> iteration_of_state(const Checkpoint& checkpoint) {
-  if (is_fsdp(checkpoint)) return read_fsdp_iteration(checkpoint.catalog, *checkpoint.files);
-  return SW_TRY(CommonState::read(checkpoint.common_state)).iteration();
-}
-
 void check_iteration(const Checkpoint& checkpoint, VerifyReport& report) {
   const std::optional<std::int64_t> folder = checkpoint.location.iteration;
-  const bool has_state = is_fsdp(checkpoint) || !checkpoint.common_state.empty();
+  const bool has_state =
+      checkpoint.location.traits.has_state_entries || !checkpoint.common_state.empty();
   if (!has_state || !folder) return;
-  const auto state = iteration_of_state(checkpoint);
-  if (!state) return;
+  const auto state = form_of(checkpoint).iteration(checkpoint);
+  if (!state) return;  // it was reported that it can't be read
   const std::optional<std::int64_t> saved = *state;
   if (!saved) {
     // Legacy files of weights alone need none.
@@ -184,9 +176,9 @@ Status check_leftovers(const Checkpoint& checkpoint, const FileEnds& ends, Verif
 
 Status check_run(const Checkpoint& checkpoint, const std::string& path, VerifyReport& report) {
   check_iteration(checkpoint, report);
-  for (const Error& error : component_table_defects(checkpoint)) {
-    add_finding(report, error.code, std::string(kComponentTable), error.message,
-                Severity::kWarning);
+  const SourceFormat& format = *find_source_format(checkpoint.location.format);
+  for (const auto& [file, error] : format.defects_beside(checkpoint)) {
+    add_finding(report, error.code, file, error.message, Severity::kWarning);
   }
   const SourceTraits& traits = checkpoint.location.traits;
   if (!traits.has_chunk_list && !traits.is_of_ranks) return {};

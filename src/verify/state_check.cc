@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "verify/state_check.h"
 
-#include "format/fsdp_dtensor/fsdp_state.h"
-#include "format/fsdp_dtensor/fsdp_steps.h"
 #include "plan/wrong_states.h"
 #include "state/lost_settings.h"
 #include "state/recorded_run.h"
@@ -30,14 +28,6 @@ void check_named_states(const Catalog& named, const Checkpoint& checkpoint, Veri
   for (const std::string& what : lost->others) {
     add_finding(report, Code::kStateUnreadable, "common.pt", what, Severity::kWarning);
   }
-}
-
-void check_fsdp_state(const Checkpoint& checkpoint, VerifyReport& report) {
-  const Status settings = check_fsdp_settings(checkpoint.catalog);
-  if (!settings) add_finding(report, settings.error());
-  const auto steps = read_fsdp_steps(checkpoint.catalog, *checkpoint.files);
-  // What can't be read at all was told.
-  if (!steps && steps.error().code == Code::kStateUnreadable) add_finding(report, steps.error());
 }
 
 }  // namespace shardwright

@@ -9,8 +9,4 @@ namespace shardwright {
 /// its tensors with Megatron's names and shapes.
 void check_named_states(const Catalog& named, const Checkpoint& checkpoint, VerifyReport& report);
 
-/// Whether a Megatron-FSDP checkpoint says what its optimizer's states need: settings of each
-/// parameter, steps.
-void check_fsdp_state(const Checkpoint& checkpoint, VerifyReport& report);
-
 }  // namespace shardwright

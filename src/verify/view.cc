@@ -6,6 +6,7 @@
 
 #include "base/fail.h"
 #include "canonical/canonical_model.h"
+#include "canonical/derived_states.h"
 #include "canonical/families.h"
 #include "canonical/hf_naming.h"
 #include "canonical/mlite_naming.h"
@@ -15,14 +16,12 @@
 #include "dcp/named_replicas.h"
 #include "dcp/torch_items.h"
 #include "format/adapter_note.h"
-#include "format/mimo/source.h"
-#include "format/mlite/mlite_source.h"
-#include "format/mlite/source.h"
+#include "format/flat_states.h"
+#include "format/formats.h"
 #include "format/nothing_stored.h"
-#include "format/torch_dist/flat_states.h"
 #include "io/source_files.h"
-#include "layout/mlite_layout.h"
 #include "layout/model_head.h"
+#include "model/component_names.h"
 #include "plan/wrong_states.h"
 #include "state/recorded_run.h"
 #include "verify/workload.h"
@@ -124,7 +123,7 @@ class Maker {
   // MLite's experts and rows, whatever the sizes they were saved at. The caller's sizes may be
   // those of another checkpoint, with which this one is compared.
   Status put_in_order() {
-    if (!is_mlite(view_.checkpoint)) return {};
+    if (!view_.checkpoint.location.traits.has_local_numbers) return {};
     if (tells_sizes(options_.source)) {
       SourceOptions given = options_.source;
       given.accept_loss = false;
@@ -145,7 +144,8 @@ class Maker {
 
   Status put_in_order(const SourceOptions& options) {
     if (view_.naming == Naming::kCanonical) return name_as_megatron(options);
-    view_.checkpoint.catalog = SW_TRY(global_from_mlite(catalog(), options, view_.notes));
+    view_.checkpoint.catalog =
+        SW_TRY(form_of(view_.checkpoint).in_order(catalog(), options, view_.notes));
     return {};
   }
 
@@ -161,7 +161,7 @@ class Maker {
   }
 
   Status draft_canonical() {
-    const bool has_components = is_mimo(catalog());
+    const bool has_components = has_component_names(catalog());
     SourceModel source;
     source.checkpoint = std::move(view_.checkpoint);
     source.states = use_.states;
@@ -263,7 +263,8 @@ void take_whole(std::vector<DraftTensor> tensors, Plan& plan) {
 }
 
 Naming natural_naming(const Checkpoint& checkpoint, const FamilyChoice& choice) {
-  const bool is_told = is_mlite(checkpoint) && !choice.hf_config_dir.empty();
+  const bool is_told =
+      checkpoint.location.traits.has_local_numbers && !choice.hf_config_dir.empty();
   return is_told || has_canonical_form(checkpoint) ? Naming::kCanonical : Naming::kStored;
 }
 

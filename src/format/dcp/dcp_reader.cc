@@ -17,10 +17,10 @@
 #include "dcp/rank_metadata.h"
 #include "format/carried_files.h"
 #include "format/fsdp_dtensor/fsdp_state.h"
-#include "format/mimo/source.h"
 #include "format/pickle_files.h"
 #include "format/unfinished_download.h"
 #include "io/source_files.h"
+#include "model/component_names.h"
 #include "state/common_state.h"
 #include "state/document_names.h"
 #include "state/recorded_run.h"
@@ -194,7 +194,7 @@ Status read_dcp(Checkpoint& checkpoint, Defects& defects) {
 }
 
 TensorRanks tensor_ranks_of(const Checkpoint& checkpoint) {
-  if (is_mimo(checkpoint.catalog)) return {};
+  if (has_component_names(checkpoint.catalog)) return {};
   Arguments arguments = checkpoint.arguments;
   if (arguments.empty()) arguments = read_run_config(checkpoint.run_config).value_or(Arguments());
   const AxisSizes sizes = recorded_run(arguments).sizes;

@@ -25,7 +25,7 @@ class DcpSource final : public SourceFormat {
   std::string_view name() const override { return "dcp"; }
 
   SourceTraits traits() const override {
-    return {.has_chunk_list = true, .leftover_ending = kChunkFiles, .shares_by_name = true};
+    return {.has_chunk_list = true, .shares_by_name = true, .leftover_ending = kChunkFiles};
   }
 
   Phrase summary() const override { return phrase("format.dcp"); }

@@ -7,6 +7,7 @@
 #include "format/deepspeed/pipe_reader.h"
 #include "format/deepspeed/universal_reader.h"
 #include "format/deepspeed/zero_file_name.h"
+#include "format/deepspeed/zero_form.h"
 #include "format/deepspeed/zero_reader.h"
 #include "format/near_config.h"
 #include "format/sibling.h"
@@ -71,6 +72,8 @@ class ZeroSource final : public SourceFormat {
     SW_TRY(read_zero(checkpoint, defects));
     return read_near_config(checkpoint, defects);
   }
+
+  const ModelForm& form() const override { return zero_form(); }
 };
 
 class UniversalSource final : public SourceFormat {
@@ -91,6 +94,8 @@ class UniversalSource final : public SourceFormat {
     SW_TRY(read_universal(checkpoint, defects));
     return read_near_config(checkpoint, defects);
   }
+
+  const ModelForm& form() const override { return zero_form(); }
 };
 
 class PipeSource final : public SourceFormat {

@@ -9,7 +9,10 @@
 #include "dcp/rank_metadata.h"
 #include "format/dcp/dcp_reader.h"
 #include "format/dcp/recognise_dcp.h"
+#include "format/fsdp_dtensor/fsdp_form.h"
+#include "format/fsdp_dtensor/fsdp_source.h"
 #include "format/safetensors/source.h"
+#include "layout/finding_rules.h"
 #include "layout/fsdp_name.h"
 #include "layout/texts.h"
 
@@ -25,9 +28,11 @@ class FsdpDtensorSource final : public SourceFormat {
   SourceTraits traits() const override {
     return {.has_chunk_list = true,
             .has_layers_apart = true,
+            .has_module_pieces = true,
+            .has_state_entries = true,
+            .weights_are_main = true,
             .holds_extras = false,
-            .leftover_ending = kChunkFiles,
-            .weights_are_main = true};
+            .leftover_ending = kChunkFiles};
   }
 
   Phrase summary() const override { return phrase("format.fsdp_dtensor"); }
@@ -67,9 +72,20 @@ class FsdpDtensorSource final : public SourceFormat {
   SourceTraits traits_of(const Checkpoint& checkpoint) const override {
     if (checkpoint.location.traits.has_chunk_list) return traits();
     SourceTraits found = safetensors_source().traits_of(checkpoint);
+    found.has_module_pieces = found.has_state_entries = found.weights_are_main = true;
     found.holds_extras = false;
-    found.weights_are_main = true;
     return found;
+  }
+
+  const ModelForm& form() const override { return fsdp_form(); }
+
+  void add_findings(const Checkpoint& checkpoint, Diagnosis& diagnosis) const override {
+    const FsdpStages stages = count_fsdp_stages(checkpoint.catalog, checkpoint.arguments);
+    if (!stages.lost_layers()) return;
+    diagnosis.complete = false;
+    add_finding(
+        diagnosis, "L38",
+        {{"layers", stages.found}, {"expected", stages.expected}, {"stages", stages.stages}});
   }
 };
 

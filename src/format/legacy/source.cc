@@ -6,6 +6,7 @@
 #include "base/translated.h"
 #include "dcp/rank_metadata.h"
 #include "format/carried_files.h"
+#include "format/legacy/legacy_form.h"
 #include "format/legacy/legacy_reader.h"
 #include "format/legacy/rank_sample.h"
 #include "layout/folder_groups.h"
@@ -34,6 +35,7 @@ class LegacySource final : public SourceFormat {
   SourceTraits traits() const override {
     return {.is_of_ranks = true,
             .has_layers_apart = true,
+            .has_rank_folders = true,
             .holds_extras = false,
             .leftover_ending = kChunkFiles};
   }
@@ -56,6 +58,8 @@ class LegacySource final : public SourceFormat {
     SW_TRY(read_legacy(checkpoint, defects));
     return read_carried(checkpoint, defects);
   }
+
+  const ModelForm& form() const override { return legacy_form(); }
 };
 
 }  // namespace

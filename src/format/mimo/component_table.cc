@@ -11,8 +11,8 @@
 #include "base/fail.h"
 #include "base/text.h"
 #include "codec/json_text.h"
-#include "format/mimo/mimo_source.h"
 #include "layout/component_layout.h"
+#include "model/component_names.h"
 
 namespace shardwright {
 namespace {

@@ -9,8 +9,8 @@
 #include <unordered_map>
 
 #include "base/fail.h"
+#include "format/component_optimizers.h"
 #include "format/mimo/component_table.h"
-#include "format/mimo/mimo_optimizer.h"
 #include "format/torch_dist/torch_dist_target.h"
 #include "layout/placement.h"
 #include "layout/state_name.h"

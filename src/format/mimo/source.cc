@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "format/mimo/source.h"
 
-#include <algorithm>
-
 #include "format/dcp/dcp_reader.h"
+#include "format/mimo/component_findings.h"
+#include "format/mimo/component_table.h"
 #include "layout/texts.h"
+#include "model/component_names.h"
 
 namespace shardwright {
 namespace {
@@ -14,10 +15,11 @@ class MimoSource final : public SourceFormat {
   std::string_view name() const override { return "mimo"; }
 
   // Of what it lies in.
-  SourceTraits traits() const override { return {.has_chunk_list = true}; }
+  SourceTraits traits() const override { return {.has_chunk_list = true, .has_components = true}; }
 
   SourceTraits traits_of(const Checkpoint& checkpoint) const override {
     SourceTraits found = checkpoint.location.traits;
+    found.has_components = true;
     found.shares_by_name = false;
     return found;
   }
@@ -32,8 +34,21 @@ class MimoSource final : public SourceFormat {
     return read_dcp(checkpoint, defects);
   }
 
+  void add_findings(const Checkpoint& checkpoint, Diagnosis& diagnosis) const override {
+    add_components(checkpoint, diagnosis);
+  }
+
+  std::vector<std::pair<std::string, Error>> defects_beside(
+      const Checkpoint& checkpoint) const override {
+    std::vector<std::pair<std::string, Error>> defects;
+    for (Error& error : component_table_defects(checkpoint)) {
+      defects.emplace_back(kComponentTable, std::move(error));
+    }
+    return defects;
+  }
+
   bool is_spoken_in(const Checkpoint& checkpoint) const override {
-    return is_mimo(checkpoint.catalog) || checkpoint.directory->exists(kComponentTable);
+    return has_component_names(checkpoint.catalog) || checkpoint.directory->exists(kComponentTable);
   }
 };
 
@@ -42,12 +57,6 @@ class MimoSource final : public SourceFormat {
 const SourceFormat& mimo_source() {
   static const MimoSource format;
   return format;
-}
-
-bool is_mimo(const Catalog& catalog) {
-  return std::ranges::any_of(catalog.tensors, [](const StoredTensor& tensor) {
-    return tensor.desc.name.starts_with(kModalitySubmodules);
-  });
 }
 
 }  // namespace shardwright

@@ -6,12 +6,43 @@
 #include "dcp/rank_metadata.h"
 #include "format/dcp/dcp_reader.h"
 #include "format/mlite/dist_opt_names.h"
+#include "format/mlite/mlite_form.h"
 #include "format/mlite/rank_files.h"
+#include "layout/finding_rules.h"
 #include "layout/mlite_layout.h"
 #include "layout/texts.h"
 
 namespace shardwright {
 namespace {
+
+Phrase lost_by(MliteLoss loss) {
+  if (loss == MliteLoss::kExperts) return phrase("mlite.lost_experts");
+  if (loss == MliteLoss::kRows) return phrase("mlite.lost_rows");
+  return phrase("mlite.lost_both");
+}
+
+// Nothing records the layout: shapes and chunks tell it.
+void add_layout(const Catalog& catalog, Diagnosis& diagnosis) {
+  const auto layout = read_mlite_layout(catalog);
+  if (!layout) {
+    diagnosis.confidence = Confidence::kAmbiguous;
+    diagnosis.evidence.push_back({layout.error().message, layout.error().message});
+    return;
+  }
+  diagnosis.sizes.expert = layout->expert;
+  if (layout->loss != MliteLoss::kNone) {
+    diagnosis.complete = false;
+    add_finding(diagnosis, "L37",
+                {{"name", layout->lost},
+                 {"what", lost_by(layout->loss)},
+                 {"experts", layout->experts},
+                 {"ep", layout->expert}});
+    return;
+  }
+  diagnosis.sizes.expert_tensor = layout->expert_tensor;
+  diagnosis.sizes.tensor = layout->tensor;
+  diagnosis.sizes.data = layout->data;
+}
 
 class MliteSource : public SourceFormat {
  public:
@@ -41,6 +72,17 @@ class MliteSource : public SourceFormat {
 
   Status open(Checkpoint& checkpoint, Defects& defects) const override {
     return read_dcp(checkpoint, defects);
+  }
+
+  const ModelForm& form() const override { return mlite_form(); }
+
+  Status settle(Checkpoint& checkpoint, Defects& /*defects*/) const override {
+    checkpoint.location.traits.has_local_numbers = has_mlite_names(checkpoint.catalog);
+    return {};
+  }
+
+  void add_findings(const Checkpoint& checkpoint, Diagnosis& diagnosis) const override {
+    if (checkpoint.location.traits.has_local_numbers) add_layout(checkpoint.catalog, diagnosis);
   }
 
   bool is_spoken_in(const Checkpoint& checkpoint) const override {
@@ -78,9 +120,9 @@ class MliteDistOptSource final : public MliteSource {
     return has_dist_opt_names(checkpoint.catalog);
   }
 
-  Status settle(Checkpoint& checkpoint, Defects& /*defects*/) const override {
+  Status settle(Checkpoint& checkpoint, Defects& defects) const override {
     name_as_mlite(checkpoint.catalog);
-    return {};
+    return MliteSource::settle(checkpoint, defects);
   }
 };
 
@@ -94,12 +136,6 @@ const SourceFormat& mlite_source() {
 const SourceFormat& mlite_dist_opt_source() {
   static const MliteDistOptSource format;
   return format;
-}
-
-bool is_mlite(const Checkpoint& checkpoint) {
-  const std::string& format = checkpoint.location.format;
-  return (format == mlite_source().name() || format == mlite_dist_opt_source().name()) &&
-         has_mlite_names(checkpoint.catalog);
 }
 
 }  // namespace shardwright

@@ -11,7 +11,4 @@ namespace shardwright {
 /// The same names in what Megatron-Core saves for MLite's optimizer `dist_opt`, states among them.
 [[nodiscard]] const SourceFormat& mlite_dist_opt_source();
 
-/// Whether an opened checkpoint has local names that MLite's layout puts in order.
-[[nodiscard]] bool is_mlite(const Checkpoint& checkpoint);
-
 }  // namespace shardwright

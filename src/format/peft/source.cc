@@ -32,9 +32,9 @@ class PeftSource final : public SourceFormat {
 
   SourceTraits traits() const override {
     return {.has_layers_apart = true,
+            .is_adapter = true,
             .holds_extras = false,
-            .records = Records::kNone,
-            .is_adapter = true};
+            .records = Records::kNone};
   }
 
   Phrase summary() const override { return phrase("format.peft"); }

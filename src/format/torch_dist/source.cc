@@ -23,8 +23,8 @@ class TorchDistSource final : public SourceFormat {
   SourceTraits traits() const override {
     return {.has_chunk_list = true,
             .needs_common_state = true,
-            .leftover_ending = kChunkFiles,
-            .shares_by_name = true};
+            .shares_by_name = true,
+            .leftover_ending = kChunkFiles};
   }
 
   Phrase summary() const override { return phrase("format.torch_dist"); }

@@ -38,6 +38,8 @@ class ZarrSource final : public SourceFormat {
     return std::optional<Recognition>();
   }
 
+  const Sibling* told_as() const override { return &zarr_sibling(); }
+
   Status open(Checkpoint& /*checkpoint*/, Defects& /*defects*/) const override {
     return fail(Code::kUnsupportedFormat, "{}; it is read by {}", said(phrase(zarr_sibling().what)),
                 said(phrase(zarr_sibling().reader)));

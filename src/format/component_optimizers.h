@@ -12,10 +12,6 @@
 
 namespace shardwright {
 
-/// The component that an entry of its optimizer belongs to: `language` of
-/// `mimo.language.optimizer.…`; empty for names of other things.
-[[nodiscard]] std::string_view component_of_state(std::string_view name);
-
 /// kOptimizerUnsupported for a MIMO source whose states are in buckets, which are cut for the ranks
 /// that saved them.
 [[nodiscard]] Status check_component_states(const Catalog& source);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "format/mimo/mimo_optimizer.h"
+#include "format/component_optimizers.h"
 
 #include <fmt/ranges.h>
 
@@ -7,9 +7,9 @@
 #include <set>
 
 #include "base/fail.h"
-#include "format/mimo/mimo_source.h"
 #include "layout/bucket_name.h"
 #include "layout/state_name.h"
+#include "model/component_names.h"
 #include "plan/canonical.h"
 #include "state/component_groups.h"
 #include "state/loss_scale.h"
@@ -54,13 +54,6 @@ Result<std::set<std::string>> owners_of_states(const Catalog& source) {
 }
 
 }  // namespace
-
-std::string_view component_of_state(std::string_view name) {
-  if (!name.starts_with(kMimoStates)) return {};
-  name.remove_prefix(kMimoStates.size());
-  const std::size_t dot = name.find('.');
-  return dot == std::string_view::npos ? std::string_view() : name.substr(0, dot);
-}
 
 Status check_component_states(const Catalog& source) {
   const auto refuse = [](const std::string& name) {

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "diagnose/diagnose_mimo.h"
+#include "format/mimo/component_findings.h"
 
 #include <algorithm>
 #include <map>
 
 #include "format/mimo/component_table.h"
-#include "format/mimo/mimo_source.h"
 #include "layout/finding_rules.h"
 #include "layout/texts.h"
+#include "model/component_names.h"
 #include "state/recorded_run.h"
 #include "state/run_config.h"
 

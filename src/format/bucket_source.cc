@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "format/torch_dist/bucket_source.h"
+#include "format/bucket_source.h"
 
 #include <algorithm>
 #include <array>

@@ -7,16 +7,24 @@
 #include <string_view>
 #include <vector>
 
-#include "format/mimo/source.h"
 #include "model/mapping_file.h"
 #include "shardwright/catalog.h"
 
 namespace shardwright {
 
+/// What the names of a MIMO model's modalities begin with.
+inline constexpr std::string_view kModalitySubmodules = "modality_submodules.";
 /// What a wrapper (DDP, Float16Module) adds behind a component's root.
 inline constexpr std::string_view kMimoWrapper = "module.";
 /// What the names of the optimizers' states begin with.
 inline constexpr std::string_view kMimoStates = "mimo.";
+
+/// Whether tensors are called as a MIMO model's are, each behind its component's root.
+[[nodiscard]] bool has_component_names(const Catalog& catalog);
+
+/// The component that an entry of its optimizer belongs to: `language` of
+/// `mimo.language.optimizer.…`; empty for names of other things. Borrows the name.
+[[nodiscard]] std::string_view component_of_state(std::string_view name);
 
 /// The component that a tensor of a MIMO model belongs to, by its name: `language` or the
 /// modality's name; empty for names of other things. Borrows the name.
@@ -50,8 +58,5 @@ using Wrappers = std::map<std::string, std::string, std::less<>>;
 
 /// A MIMO name with the wrappers that its component has. Names without a root stay.
 [[nodiscard]] std::string with_wrappers(const Wrappers& wrappers, std::string_view name);
-
-/// kOptimizerUnsupported for a MIMO model whose states are not in the shapes of its tensors.
-[[nodiscard]] std::unexpected<Error> refuse_flat_states(std::string_view path);
 
 }  // namespace shardwright

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "format/mimo/mimo_source.h"
+#include "model/component_names.h"
 
 #include <fmt/ranges.h>
 
@@ -7,7 +7,6 @@
 #include <set>
 
 #include "base/fail.h"
-#include "format/mimo/mimo_optimizer.h"
 #include "layout/state_name.h"
 
 namespace shardwright {
@@ -137,6 +136,19 @@ class Renaming {
 
 }  // namespace
 
+bool has_component_names(const Catalog& catalog) {
+  return std::ranges::any_of(catalog.tensors, [](const StoredTensor& tensor) {
+    return tensor.desc.name.starts_with(kModalitySubmodules);
+  });
+}
+
+std::string_view component_of_state(std::string_view name) {
+  if (!name.starts_with(kMimoStates)) return {};
+  name.remove_prefix(kMimoStates.size());
+  const std::size_t dot = name.find('.');
+  return dot == std::string_view::npos ? std::string_view() : name.substr(0, dot);
+}
+
 std::string_view component_of_tensor(std::string_view name) {
   const std::string_view root = name.substr(0, root_length(name));
   if (root.empty()) return {};
@@ -195,13 +207,6 @@ Result<Wrappers> to_standard_names(std::span<const ComponentRoute> routes, Catal
   for (StoredTensor& tensor : catalog.tensors) SW_TRY(renaming.rename(tensor.desc.name));
   for (StoredObject& object : catalog.objects) SW_TRY(renaming.rename(object.name));
   return std::move(renaming).take_wrappers();
-}
-
-std::unexpected<Error> refuse_flat_states(std::string_view path) {
-  return fail(Code::kOptimizerUnsupported,
-              "{}: found flat optimizer states in a MIMO model, expected states in the shapes of "
-              "the model's tensors; convert without them (--optimizer drop)",
-              path);
 }
 
 }  // namespace shardwright

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "format/torch_dist/flat_states.h"
+#include "format/flat_states.h"
 
 #include <algorithm>
 #include <unordered_map>
 
 #include "base/fail.h"
-#include "format/torch_dist/bucket_source.h"
+#include "format/bucket_source.h"
 #include "layout/bucket_name.h"
 #include "layout/layer_name.h"
 #include "layout/state_name.h"
