@@ -5,6 +5,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
+
 #include "convert/golden.h"
 #include "layout/component_spec.h"
 #include "shardwright/verify.h"
@@ -55,6 +57,15 @@ TEST(ComponentTable, IsHeldAgainstTheTensors) {
   EXPECT_THAT(warnings_of(out / "x"), ElementsAre(HasSubstr("components.json")));
   put("{", "[");
   EXPECT_THAT(warnings_of(out / "x"), ElementsAre(HasSubstr("components.json")));
+}
+
+// Other software has files of that name: a Hugging Face model's is no table.
+TEST(ComponentTable, IsOnlyAMimoCheckpoints) {
+  const TemporaryFolder out;
+  std::filesystem::copy(golden_path("hf/llama3/hf"), out / "m");
+  EXPECT_THAT(warnings_of(out / "m"), IsEmpty());
+  out.put("m/components.json", R"({"style": "default"})");
+  EXPECT_THAT(warnings_of(out / "m"), IsEmpty());
 }
 
 }  // namespace
