@@ -5,8 +5,8 @@
 #include <string>
 
 #include "expect.h"
-#include "format/hf/hf_index.h"
-#include "format/hf/weight_names.h"
+#include "format/hf_index.h"
+#include "format/weight_names.h"
 #include "io/memory_directory.h"
 
 namespace shardwright {

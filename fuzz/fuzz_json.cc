@@ -11,7 +11,7 @@
 #include "codec/json_text.h"
 #include "codec/safetensors_header.h"
 #include "expect.h"
-#include "format/hf/hf_reader.h"
+#include "format/safetensors_reader.h"
 #include "io/memory_directory.h"
 #include "model/config.h"
 #include "model/quantisation_config.h"

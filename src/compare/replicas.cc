@@ -9,7 +9,7 @@
 
 #include "base/fail.h"
 #include "dcp/named_replicas.h"
-#include "format/dcp/dcp_reader.h"
+#include "format/tensor_ranks.h"
 #include "io/same_bytes.h"
 #include "tensor/stored_copy.h"
 #include "tensor/strided_copy.h"

@@ -5,10 +5,10 @@
 
 #include "base/fail.h"
 #include "format/config_edits.h"
-#include "format/hf/hf_reader.h"
-#include "format/hf/weight_names.h"
+#include "format/hf_artifacts.h"
 #include "format/model_config.h"
 #include "format/model_files.h"
+#include "format/weight_names.h"
 #include "layout/model_head.h"
 #include "model/config_check.h"
 #include "remote/open_path.h"

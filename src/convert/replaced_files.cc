@@ -14,6 +14,7 @@
 #include "format/indexed_files.h"
 #include "format/iteration_folder.h"
 #include "format/model_files.h"
+#include "format/weight_names.h"
 #include "io/folder_listing.h"
 #include "io/output_place.h"
 #include "io/publish.h"

@@ -12,7 +12,7 @@
 #include "diagnose/diagnose_pickles.h"
 #include "diagnose/diagnose_replicas.h"
 #include "diagnose/diagnose_sizes.h"
-#include "format/dcp/recognise_dcp.h"
+#include "format/chunk_list.h"
 #include "format/iteration_folder.h"
 #include "format/lone_file.h"
 #include "format/refused_format.h"

@@ -10,7 +10,6 @@
 #include "canonical/model_facts.h"
 #include "diagnose/diagnose_contents.h"
 #include "format/attention_kinds.h"
-#include "format/legacy/source.h"
 #include "layout/finding_rules.h"
 
 namespace shardwright {
@@ -84,7 +83,7 @@ Result<std::vector<TensorDesc>> canonical_of(ReadRanks read, const Diagnosis& di
 void add_legacy_contradictions(ReadRanks read, Diagnosis& diagnosis) {
   if (read.files.empty()) return;
   Checkpoint run;
-  run.location.traits = legacy_source().traits();
+  run.location.traits = read.traits;
   run.arguments = read.files.front().contents.arguments;
   run.run_config = read.run_config;
   const auto check = [&]() -> Result<ArgumentCheck> {

@@ -14,6 +14,7 @@ namespace shardwright {
 struct ReadRanks {
   std::vector<LegacyRankFile> files;  ///< pickles only
   std::vector<SettledTower> towers;
+  SourceTraits traits;     ///< of their format
   std::string run_config;  ///< text of run_config.yaml; may be empty
 };
 

@@ -11,11 +11,11 @@
 
 #include "base/text.h"
 #include "diagnose/diagnose_arguments.h"
-#include "diagnose/padding_rows.h"
-#include "diagnose/replica_bytes.h"
 #include "format/legacy/legacy_file.h"
+#include "format/legacy/padding_rows.h"
 #include "format/legacy/rank_file_end.h"
 #include "format/legacy/rank_sample.h"
+#include "format/legacy/replica_bytes.h"
 #include "format/legacy/tower_reader.h"
 #include "format/refused_format.h"
 #include "io/source_files.h"
@@ -40,6 +40,7 @@ class LegacyDiagnosis {
                   const Candidate& candidate, const DiagnoseRequest& request)
       : directory_(directory), survey_(survey), request_(request) {
     evidence_.path = shell_quoted(path);
+    read_.traits = candidate.format->traits();
     evidence_.flag = flag_of(candidate);
     evidence_.leftovers = survey.leftovers;
     evidence_.believed = request.believed;

@@ -7,7 +7,7 @@
 
 #include "codec/stand_in.h"
 #include "codec/torch_file.h"
-#include "format/hf/hf_reader.h"
+#include "format/hf_artifacts.h"
 #include "format/mca_config.h"
 #include "format/mlite/rank_files.h"
 #include "format/model_config.h"

@@ -10,9 +10,9 @@
 #include "base/text.h"
 #include "base/translated.h"
 #include "format/files_beside.h"
-#include "format/hf/weight_names.h"
 #include "format/iteration_folder.h"
 #include "format/states_apart.h"
+#include "format/weight_names.h"
 #include "format/weightless_iteration.h"
 
 namespace shardwright {

@@ -5,9 +5,9 @@
 #include <array>
 
 #include "dcp/rank_metadata.h"
-#include "format/hf/weight_names.h"
 #include "format/iteration_folder.h"
 #include "format/peft/adapter.h"
+#include "format/weight_names.h"
 #include "state/document_names.h"
 
 namespace shardwright {

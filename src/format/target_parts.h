@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "dcp/dcp_metadata.h"
-#include "format/hf/weight_names.h"
+#include "format/weight_names.h"
 #include "layout/component_layout.h"
 #include "layout/pipeline_split.h"
 #include "model/component_names.h"

@@ -11,9 +11,9 @@
 
 #include "base/fail.h"
 #include "base/text.h"
-#include "format/hf/weight_names.h"
 #include "format/lone_file.h"
 #include "format/unfinished_download.h"
+#include "format/weight_names.h"
 
 namespace shardwright {
 namespace {

@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "format/hf/hf_index.h"
+#include "format/hf_index.h"
 #include "shardwright/checkpoint.h"
 
 namespace shardwright {

@@ -4,10 +4,10 @@
 #include <unordered_map>
 
 #include "base/fail.h"
-#include "format/hf/hf_index.h"
-#include "format/hf/hf_reader.h"
-#include "format/hf/weight_names.h"
+#include "format/hf_index.h"
+#include "format/safetensors_reader.h"
 #include "format/weight_files.h"
+#include "format/weight_names.h"
 #include "io/replace_file.h"
 #include "io/source_files.h"
 #include "remote/open_path.h"

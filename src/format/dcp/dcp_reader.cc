@@ -18,9 +18,9 @@
 #include "format/carried_files.h"
 #include "format/fsdp_dtensor/fsdp_state.h"
 #include "format/pickle_files.h"
+#include "format/tensor_ranks.h"
 #include "format/unfinished_download.h"
 #include "io/source_files.h"
-#include "model/component_names.h"
 #include "state/common_state.h"
 #include "state/document_names.h"
 #include "state/recorded_run.h"
@@ -191,14 +191,6 @@ Status read_dcp(Checkpoint& checkpoint, Defects& defects) {
     checkpoint.notes.push_back(std::move(note));
   }
   return carried;
-}
-
-TensorRanks tensor_ranks_of(const Checkpoint& checkpoint) {
-  if (has_component_names(checkpoint.catalog)) return {};
-  Arguments arguments = checkpoint.arguments;
-  if (arguments.empty()) arguments = read_run_config(checkpoint.run_config).value_or(Arguments());
-  const AxisSizes sizes = recorded_run(arguments).sizes;
-  return {sizes.tensor, sizes.expert_tensor ? sizes.expert_tensor : sizes.tensor};
 }
 
 }  // namespace shardwright

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "dcp/named_replicas.h"
 #include "shardwright/checkpoint.h"
 
 namespace shardwright {
@@ -10,9 +9,5 @@ namespace shardwright {
 /// `.metadata`, the state and the arguments of a Megatron run, and what lies beside. Errors:
 /// kShortRead for entries beyond their files' ends, and those of reading.
 [[nodiscard]] Status read_dcp(Checkpoint& checkpoint, Defects& defects);
-
-/// How many tensor ranks the run had, by its arguments or run_config.yaml; nothing of a MIMO model,
-/// whose components have sizes of their own.
-[[nodiscard]] TensorRanks tensor_ranks_of(const Checkpoint& checkpoint);
 
 }  // namespace shardwright

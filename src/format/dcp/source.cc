@@ -9,8 +9,8 @@
 #include "base/text.h"
 #include "codec/json_text.h"
 #include "dcp/rank_metadata.h"
+#include "format/chunk_list.h"
 #include "format/dcp/dcp_reader.h"
-#include "format/dcp/recognise_dcp.h"
 #include "format/files_beside.h"
 #include "layout/texts.h"
 

@@ -7,8 +7,8 @@
 
 #include "base/translated.h"
 #include "dcp/rank_metadata.h"
+#include "format/chunk_list.h"
 #include "format/dcp/dcp_reader.h"
-#include "format/dcp/recognise_dcp.h"
 #include "format/fsdp_dtensor/fsdp_form.h"
 #include "format/fsdp_dtensor/fsdp_source.h"
 #include "format/safetensors/source.h"

@@ -5,7 +5,7 @@
 
 #include "base/fail.h"
 #include "codec/safetensors_header.h"
-#include "format/hf/hf_index.h"
+#include "format/hf_index.h"
 
 namespace shardwright {
 namespace {

@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "format/hf/weight_names.h"
+#include "format/weight_names.h"
 #include "shardwright/catalog.h"
 
 namespace shardwright {

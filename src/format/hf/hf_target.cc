@@ -6,7 +6,7 @@
 #include <string>
 
 #include "base/fail.h"
-#include "format/safetensors/safetensors_target.h"
+#include "format/safetensors_folder.h"
 
 namespace shardwright {
 namespace {

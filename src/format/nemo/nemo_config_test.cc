@@ -4,7 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "format/nemo/nemo_names.h"
+#include "format/prefixed_names.h"
 
 namespace shardwright {
 namespace {

@@ -15,7 +15,7 @@
 #include "format/legacy/legacy_reader.h"
 #include "format/model_files.h"
 #include "format/nemo/nemo_config.h"
-#include "format/nemo/nemo_names.h"
+#include "format/prefixed_names.h"
 #include "format/sibling.h"
 #include "format/torch_dist/source.h"
 #include "io/folder_view.h"

@@ -6,8 +6,8 @@
 #include "base/translated.h"
 #include "dcp/rank_metadata.h"
 #include "format/nemo/nemo_context.h"
-#include "format/nemo/nemo_names.h"
 #include "format/nemo/nemo_reader.h"
+#include "format/prefixed_names.h"
 #include "layout/texts.h"
 #include "state/listed_optimizer.h"
 

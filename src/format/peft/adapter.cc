@@ -9,7 +9,7 @@
 
 #include "base/fail.h"
 #include "base/text.h"
-#include "format/hf/hf_reader.h"
+#include "format/safetensors_reader.h"
 #include "io/source_files.h"
 #include "io/watched_directory.h"
 #include "model/expert_parameter.h"

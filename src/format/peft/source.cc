@@ -7,8 +7,8 @@
 #include <array>
 
 #include "base/translated.h"
-#include "format/hf/hf_reader.h"
 #include "format/peft/adapter.h"
+#include "format/safetensors_reader.h"
 #include "layout/texts.h"
 
 namespace shardwright {

@@ -1,17 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <cstdint>
-
 #include "format/target_format.h"
 
 namespace shardwright {
 
+/// The tensors under the names that they have.
 [[nodiscard]] const Target& safetensors_target();
-
-/// Lays safetensors files and their index out in TargetParts::folder, with `artifacts` and `files`
-/// beside them, behind what the plan's target has already. Errors: those of layout_hf.
-[[nodiscard]] Status plan_safetensors(TargetParts& parts, std::uint64_t max_shard_bytes,
-                                      Plan& plan);
 
 }  // namespace shardwright

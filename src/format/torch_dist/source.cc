@@ -5,10 +5,10 @@
 
 #include "base/translated.h"
 #include "dcp/rank_metadata.h"
+#include "format/chunk_list.h"
 #include "format/dcp/dcp_reader.h"
-#include "format/dcp/recognise_dcp.h"
 #include "format/near_config.h"
-#include "format/nemo/nemo_names.h"
+#include "format/prefixed_names.h"
 #include "layout/texts.h"
 
 namespace shardwright {

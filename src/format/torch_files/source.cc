@@ -13,7 +13,7 @@
 #include "base/text.h"
 #include "format/carried_files.h"
 #include "format/files_beside.h"
-#include "format/hf/hf_index.h"
+#include "format/hf_index.h"
 #include "format/legacy/legacy_chunks.h"
 #include "format/model_file.h"
 #include "format/model_files.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "format/hf/hf_index.h"
+#include "format/hf_index.h"
 
 #include <algorithm>
 #include <limits>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "diagnose/replica_bytes.h"
+#include "format/legacy/replica_bytes.h"
 
 #include <algorithm>
 #include <array>

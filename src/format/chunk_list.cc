@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "format/dcp/recognise_dcp.h"
+#include "format/chunk_list.h"
 
 #include <fmt/format.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "diagnose/padding_rows.h"
+#include "format/legacy/padding_rows.h"
 
 #include <algorithm>
 #include <vector>

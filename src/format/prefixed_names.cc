@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "format/nemo/nemo_names.h"
+#include "format/prefixed_names.h"
 
 #include <algorithm>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "format/hf/weight_names.h"
+#include "format/weight_names.h"
 
 #include <algorithm>
 

@@ -4,7 +4,7 @@
 #include <span>
 #include <string>
 
-#include "diagnose/replica_bytes.h"
+#include "format/legacy/replica_bytes.h"
 #include "layout/legacy_evidence.h"
 
 namespace shardwright {

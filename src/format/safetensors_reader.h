@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "format/hf/hf_index.h"
+#include "format/hf_index.h"
 #include "io/source_files.h"
 #include "shardwright/catalog.h"
 #include "shardwright/checkpoint.h"
@@ -38,13 +38,5 @@ struct WeightChoice {
 /// agree. Errors: those of read_safetensors_header.
 [[nodiscard]] Status add_safetensors(const Directory& directory, const std::string& path,
                                      SourceFiles& files, Catalog& catalog);
-
-/// The files of an HF model that are not its weights (config, tokenizer, code, licences), in order;
-/// behind them those of the folders that go along with it, by their paths
-/// (`additional_chat_templates/tool_use.jinja`, `1_Pooling/config.json`).
-/// Names that can't be read are told to `defects` and left out.
-[[nodiscard]] Result<std::vector<DirectoryEntry>> list_hf_artifacts(const Directory& directory,
-                                                                    std::string_view folder,
-                                                                    Defects& defects);
 
 }  // namespace shardwright
