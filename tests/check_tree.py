@@ -3,9 +3,9 @@
 """The rules of the house that neither the compiler nor clang-tidy knows.
 
 check_tree.py [ROOT] prints what breaks them, one line each, and exits with 1 if anything does.
-Includes point downwards between the layers below, every .cc is built, every file names its licence,
-an error's number and a type's name mean one thing, and nothing names the machine that it was
-written on.
+Includes point downwards between the layers below, a format's folder is its own, every .cc is built,
+every file names its licence, an error's number and a type's name mean one thing, and nothing names
+the machine that it was written on.
 """
 import pathlib
 import re
@@ -30,6 +30,19 @@ PUBLIC = {
     "checkpoint": "io", "layout": "layout", "parallel": "layout",
     "mapping": "model", "plan": "plan", "execute": "exec", "convert": "format", "parts": "convert", "verify": "verify", "merge": "merge",
     "diagnose": "layout", "reader": "verify",
+}  # fmt: skip
+# Where dialects meet: the files above `format` that still include headers of a format's own folder.
+# All others ask traits, SourceFormat, ModelForm and Target. The list may only become shorter.
+MEETINGS = {
+    "src/canonical/adapter_updates.cc": "peft",  # what merging takes from an adapter's files
+    "src/canonical/adapter_updates.h": "peft",
+    "src/canonical/mlite_naming.cc": "mlite",  # Megatron's names come of a family's
+    "src/convert/peft_drafts.cc": "peft",
+    "src/convert/prepare.cc": "dcp fsdp_dtensor mimo peft",
+    "src/convert/target_gates.cc": "fsdp_dtensor",
+    "src/diagnose/diagnose_arguments.h": "legacy",  # a diagnosis of pickles of some ranks
+    "src/diagnose/diagnose_legacy.cc": "legacy",
+    "src/verify/adapter_settings.cc": "peft",
 }  # fmt: skip
 FOR_TESTS = re.compile(r"_test\.cc$|golden|fixture|^tests/")
 BANNED = {"regex": "cli", "iostream": "cli", "mpi.h": "mpi"}  # and the one layer that may
@@ -67,6 +80,23 @@ def arrows(path, text):
             yield f"{path}: <{name}> has no place in the library"
         if path.endswith(".h") and re.match(r"yaml-cpp/|CLI/|nlohmann/json\.hpp", name):
             yield f"{path}: <{name}> belongs in .cc files only"
+
+
+def format_folders(tree, meetings):
+    """Includes of a format's folder above `format`, less `meetings`; and meetings that are over."""
+    order = list(LAYERS)
+    above = order[order.index("format") + 1 :]
+    allowed = {(path, folder) for path, folders in meetings.items() for folder in folders.split()}
+    met = set()
+    for path, text in sorted(tree.items()):
+        if not path.endswith((".cc", ".h")) or layer_of(path) not in above or FOR_TESTS.search(path):
+            continue
+        for folder in re.findall(r'^\s*#\s*include\s*"format/([^/"]+)/', text, re.M):
+            if (path, folder) not in allowed | met:
+                yield f"{path}: may not include format/{folder}/; ask traits or the SourceFormat"
+            met.add((path, folder))
+    for path, folder in sorted(allowed - met):
+        yield f"{path}: needs format/{folder}/ no longer; take it from MEETINGS in tests/check_tree.py"
 
 
 def licence(path, text):
@@ -121,10 +151,11 @@ def twice_named(tree):
             seen.setdefault(name, path)
 
 
-def broken_rules(tree):
+def broken_rules(tree, meetings):
     """tree: path -> text. What is wrong, a line each."""
     cmake = "".join(re.sub(r"#.*", "", t) for p, t in tree.items() if "cmake" in p.lower())
     yield from twice_named(tree)
+    yield from format_folders(tree, meetings)
     for path, text in sorted(tree.items()):
         is_cxx = path.endswith((".cc", ".h"))
         if is_cxx and path.startswith(("src/", "include/", "python/")):
@@ -157,7 +188,7 @@ def read_tree(root):
 
 def main():
     root = pathlib.Path(sys.argv[1]) if len(sys.argv) > 1 else pathlib.Path(__file__).parents[1]
-    broken = list(broken_rules(read_tree(root)))
+    broken = list(broken_rules(read_tree(root), MEETINGS))
     print("\n".join(broken) or "the tree keeps its rules")
     return 1 if broken else 0
 

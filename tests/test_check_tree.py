@@ -12,7 +12,7 @@ CMAKE = {"src/x/CMakeLists.txt": "a.cc b.cc a_test.cc sw_fuzz(zip LAYERS codec)"
 class Rules(unittest.TestCase):
     def finds(self, path, text, *complaints, **more):
         text = text if path.endswith((".md", ".txt")) or "no-licence" in more else LICENCE + text
-        found = list(broken_rules({path: text, **CMAKE}))
+        found = list(broken_rules({path: text, **CMAKE}, more.get("meetings", {})))
         self.assertEqual(len(found), len(complaints), found)
         for line, complaint in zip(found, complaints):
             self.assertTrue(line.startswith(path + ":") and complaint in line, line)
@@ -28,6 +28,19 @@ class Rules(unittest.TestCase):
         self.finds("src/io/a.cc", '#include "a.h"\n', "belongs to no layer")
         self.finds("src/mystery/a.cc", "", "belongs to no layer")
         self.finds("python/shardwright/a.cc", '#include "b.h"\n#include "cli/run.h"\n')
+
+    def test_folders_of_formats(self):
+        text = '#include "format/formats.h"\n#include "format/hf/source.h"\n'
+        for path in ("src/format/a.cc", "src/format/dcp/b.cc", "src/cli/a_test.cc"):
+            self.finds(path, text)
+        for path in ("src/compare/a.cc", "src/cli/b.cc", "python/shardwright/a.cc"):
+            self.finds(path, text, "may not include format/hf/")
+            self.finds(path, text, meetings={path: "hf"})
+            self.finds(path, text, "may not include format/hf/", "needs format/dcp/ no longer",
+                       meetings={path: "dcp"})
+            self.finds(path, text, "needs format/dcp/ no longer", meetings={path: "dcp hf"})
+        self.finds("src/verify/a.cc", text + text, "may not include format/hf/")
+        self.finds("src/io/a.cc", "", "needs format/hf/ no longer", meetings={"src/io/a.cc": "hf"})
 
     def test_system_headers(self):
         self.finds("src/codec/a.cc", "#include <nlohmann/json.hpp>\n#include <CLI/CLI.hpp>\n")
@@ -51,13 +64,14 @@ class Rules(unittest.TestCase):
         one = {"src/io/a.h": LICENCE + inside + "struct Part {\n"}
         for text in (inside + "class Part final : public Whole {\n",
                      "namespace shardwright::x {\n}  // namespace x\n" + inside + "struct Part {};\n"):
-            lines = list(broken_rules({**one, "src/plan/a.h": LICENCE + text, **CMAKE}))
+            lines = list(broken_rules({**one, "src/plan/a.h": LICENCE + text, **CMAKE}, {}))
             self.assertEqual(lines, ["src/plan/a.h: shardwright::Part is another type in src/io/a.h; "
                                      "name one of them otherwise"])
         for text in ("struct Part;\nclass Whole::Part {\n", "namespace x {\nstruct Part {\n",
                      "namespace {\nstruct Part {\n}  // namespace\n"):
             self.assertEqual(
-                list(broken_rules({**one, "src/plan/a.h": LICENCE + inside + text, **CMAKE})), [])
+                list(broken_rules({**one, "src/plan/a.h": LICENCE + inside + text, **CMAKE}, {})),
+                [])
 
     def test_codes(self):
         path = "include/shardwright/error.h"
