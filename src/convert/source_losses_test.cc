@@ -268,6 +268,20 @@ TEST(SourceLosses, OfStagesAreAcceptedUnderStoredNamesOnly) {
   EXPECT_FALSE(canonical_from_fsdp(source.catalog, source.arguments, notes));
 }
 
+// Whatever files it lies in.
+TEST(FsdpSource, IsOneUnderItsOwnNames) {
+  const TemporaryFolder folder;
+  ASSERT_TRUE(
+      convert_now(losses_request(golden_path("hf/llama3/hf"), folder / "fsdp", "fsdp_dtensor")));
+  ASSERT_TRUE(convert_now(losses_request(folder / "fsdp", folder / "files", "safetensors")));
+  const Location location = open_checkpoint(folder / "files").value().location;
+  EXPECT_EQ(location.format, "fsdp_dtensor");
+  EXPECT_FALSE(location.traits.has_chunk_list);
+  EXPECT_TRUE(location.traits.has_module_pieces);
+  EXPECT_TRUE(location.traits.has_state_entries);
+  EXPECT_TRUE(location.traits.weights_are_main);
+}
+
 TEST(SourceLosses, AreStagesThatReplacedEachOther) {
   Catalog catalog;
   for (const char* layer : {"0", "1"}) {

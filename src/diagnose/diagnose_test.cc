@@ -501,6 +501,7 @@ TEST(Diagnose, OtherSoftwareIsNamedWithItsReader) {
   MemoryDirectory zarr;
   zarr.put("metadata.json", R"({"sharded_backend": "zarr"})");
   EXPECT_EQ(diagnosed(zarr).value().format, "zarr");
+  EXPECT_THAT(codes(diagnosed(zarr).value()), ElementsAre("L34"));
   EXPECT_EQ(diagnosed(MemoryDirectory()).value().format, "unknown");
 }
 
