@@ -38,8 +38,6 @@ MEETINGS = {
     "src/canonical/adapter_updates.h": "peft",
     "src/canonical/mlite_naming.cc": "mlite",  # Megatron's names come of a family's
     "src/convert/peft_drafts.cc": "peft",
-    "src/convert/prepare.cc": "dcp fsdp_dtensor mimo peft",
-    "src/convert/target_gates.cc": "fsdp_dtensor",
     "src/diagnose/diagnose_arguments.h": "legacy",  # a diagnosis of pickles of some ranks
     "src/diagnose/diagnose_legacy.cc": "legacy",
     "src/verify/adapter_settings.cc": "peft",

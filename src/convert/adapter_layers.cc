@@ -1,17 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "convert/adapter_layers.h"
 
-#include <algorithm>
 #include <charconv>
 #include <map>
 #include <optional>
 #include <set>
 #include <string_view>
-#include <utility>
 #include <vector>
-
-#include "base/text.h"
-#include "base/translated.h"
 
 namespace shardwright {
 namespace {
@@ -38,13 +33,13 @@ std::optional<LayerModule> module_of_layer(std::string_view name) {
 
 }  // namespace
 
-std::string note_on_layers(const PeftAdapter& adapter, std::span<const TensorDesc> base,
-                           std::optional<std::int64_t> layers) {
-  if (adapter.config.chooses_layers) return {};
-  std::map<std::string, std::set<std::int64_t>, std::less<>> changed;
-  for (const LoraModule& module : adapter.modules) {
-    const auto place = module_of_layer(module.name);
-    if (place) changed[place->kind].insert(place->layer);
+std::vector<std::int64_t> layers_without(std::span<const std::string> modules,
+                                         std::span<const TensorDesc> base,
+                                         std::optional<std::int64_t> layers) {
+  std::map<std::string, std::set<std::int64_t>, std::less<>> adapted;
+  for (const std::string& module : modules) {
+    const auto place = module_of_layer(module);
+    if (place) adapted[place->kind].insert(place->layer);
   }
   constexpr std::string_view kWeight = ".weight";
   std::set<std::int64_t> left;
@@ -54,16 +49,10 @@ std::string note_on_layers(const PeftAdapter& adapter, std::span<const TensorDes
     name.remove_suffix(kWeight.size());
     const auto place = module_of_layer(name);
     if (!place || (layers && place->layer >= *layers)) continue;
-    const auto kind = changed.find(place->kind);
-    if (kind != changed.end() && !kind->second.contains(place->layer)) left.insert(place->layer);
+    const auto kind = adapted.find(place->kind);
+    if (kind != adapted.end() && !kind->second.contains(place->layer)) left.insert(place->layer);
   }
-  if (left.empty()) return {};
-  std::vector<std::string> numbers;
-  for (const std::int64_t layer : left) numbers.push_back(std::to_string(layer));
-  return translated(
-      "the adapter {} lacks modules in layers {} that it has in others, and its {} names no "
-      "layers_to_transform: a part of it may be missing, as where one pipeline stage saved it",
-      printable(adapter.path), name_list(numbers), kPeftConfigFile);
+  return {left.begin(), left.end()};
 }
 
 }  // namespace shardwright
