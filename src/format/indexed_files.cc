@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <optional>
 
-#include "format/hf/hf_index.h"
-#include "format/hf/weight_names.h"
+#include "format/hf_index.h"
+#include "format/weight_names.h"
 
 namespace shardwright {
 

@@ -15,10 +15,6 @@ inline constexpr std::string_view kNemoContextFile = "context/model.yaml";
 inline constexpr std::string_view kNemoTransform = "model_transform.";
 /// Where a Hugging Face model says what it is.
 inline constexpr std::string_view kHfConfigFile = "config.json";
-/// Where NeMo 2 describes a run.
-inline constexpr std::string_view kNemoContextFile = "context/model.yaml";
-/// Arguments that begin so are those of its `model_transform`: a run's adapters.
-inline constexpr std::string_view kNemoTransform = "model_transform.";
 /// In a Megatron checkpoint: the tensors of the Hugging Face model that it was made of.
 inline constexpr std::string_view kCarriedKeysFile = "hf/source_keys.json";
 

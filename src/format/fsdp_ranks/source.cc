@@ -29,15 +29,15 @@ namespace {
 
 constexpr std::string_view kModelSign = "model_world_size_#_rank_#.pt";
 
-struct RankFile {
+struct SavedRank {
   std::int64_t world = 0;
   std::int64_t rank = 0;
 };
 
 // The numbers of `model_world_size_8_rank_3.pt`.
-std::optional<RankFile> parse_rank_file(std::string_view name) {
+std::optional<SavedRank> parse_rank_file(std::string_view name) {
   if (!matches_sign(name, kModelSign)) return std::nullopt;
-  RankFile file;
+  SavedRank file;
   const auto number_at = [&](std::string_view key, std::int64_t& number) {
     const char* const begin = name.data() + name.find(key) + key.size();
     return std::from_chars(begin, name.data() + name.size(), number).ec == std::errc();

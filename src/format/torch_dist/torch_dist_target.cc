@@ -7,7 +7,7 @@
 
 #include "base/fail.h"
 #include "dcp/replica_name.h"
-#include "format/nemo/nemo_names.h"
+#include "format/prefixed_names.h"
 #include "format/torch_dist/own_files.h"
 #include "layout/state_name.h"
 #include "model/apply.h"
