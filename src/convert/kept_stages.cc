@@ -13,7 +13,10 @@ namespace shardwright {
 std::optional<StackSplits> kept_stages(const Arguments& run, const ParallelConfig& parallel,
                                        std::span<const TensorDesc> tensors) {
   const MainLayers layers = main_layers(tensors);
-  const AxisSizes sizes = recorded_run(run).sizes;
+  const RecordedRun recorded = recorded_run(run);
+  const AxisSizes& sizes = recorded.sizes;
+  // Stages of their own making: what is said of them is not what the target's are.
+  if (recorded.chunk_order != ChunkOrder::kInterleaved) return std::nullopt;
   const bool has_its_stages = parallel.pipeline > 1 && sizes.pipeline == parallel.pipeline &&
                               sizes.virtual_pipeline.value_or(1) == parallel.virtual_pipeline;
   if (!has_its_stages || (layers.decoder > 0 && layers.encoder > 0)) return std::nullopt;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "convert/megatron_state.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <iterator>
 #include <memory>
@@ -99,6 +101,25 @@ void add_encoder_arguments(const ParallelConfig& parallel, const Arguments& sour
   if (number_of(source, {kEncoderStages}).value_or(0) > 0) {
     edits.emplace_back(kEncoderStages, std::int64_t{0});
   }
+}
+
+// What files of ranks were laid out by that the output's, and torch_dist, are not.
+void drop_source_layout(const Arguments& source, ArgumentList& edits,
+                        std::vector<std::string>& notes) {
+  std::string dropped;
+  const auto set = [&](std::string_view name, ArgValue value) {
+    dropped += fmt::format("{}{}", dropped.empty() ? "" : ", ", name);
+    edits.emplace_back(name, std::move(value));
+  };
+  const auto method = source.find(kScheduleMethod);
+  if (method != source.end() && method->second == ArgValue{std::string(kDualPipeV)}) {
+    set(kScheduleMethod, {});
+  }
+  if (is_true(source, kUsesDualPipeV)) set(kUsesDualPipeV, false);
+  if (dropped.empty()) return;
+  notes.push_back(translated(
+      "{}: the source's files are laid out by it, the output is not: its arguments say otherwise",
+      dropped));
 }
 
 // The entries that modules of `spec` ask for: those at hand, empty ones for the rest, and none that
@@ -240,6 +261,9 @@ Status edit_arguments(const ConvertRequest& request, const Checkpoint& source, T
   tell_other_stages(request, run, parts, notes);
   std::ranges::copy(parts.layout, std::back_inserter(edits));
   std::ranges::copy(parts.model_edits, std::back_inserter(edits));
+  if (source.location.traits.is_of_ranks || traits_of(request.format).holds_state_dicts) {
+    drop_source_layout(run, edits, notes);
+  }
   add_encoder_arguments(request.parallel, source.arguments, edits);
   add_spec_argument(request.spec, edits);
   return {};

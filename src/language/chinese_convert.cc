@@ -61,6 +61,8 @@ std::span<const Sentence> chinese_of_convert() {
       {"convert with --to hf or --to safetensors, which carry no state",
        "请用 --to hf 或 --to safetensors 转换，它们不带状态"},
       {"entry {}", "条目 {}"},
+      {"{}: the source's files are laid out by it, the output is not: its arguments say otherwise",
+       "{}: 来源的文件按它排布，输出不是：输出的参数改为否"},
       {"the run shared its layers out by arguments of its own ({}); with these sizes stages have "
        "other layers, as the "
        "arguments of the output say: whoever loads it leaves the run's out",

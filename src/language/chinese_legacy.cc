@@ -76,6 +76,16 @@ std::span<const Sentence> chinese_of_legacy() {
       {"{} is shared out over {} tensor ranks, the language model over {}: its shards repeat "
        "with period {}, as {}",
        "{} 由 {} 个张量 rank 分担，语言模型由 {} 个分担：它的分片以 {} 为周期重复，因为{}"},
+      {"the pipeline stages are folded, as DualPipeV has it: layers count through the first "
+       "virtual "
+       "stages upwards and through the second ones downwards",
+       "流水线 stage 是折叠的（DualPipeV）：层号先沿各 rank 的第一个虚拟 stage "
+       "递增，再沿第二个虚拟 "
+       "stage 反向递增"},
+      {"the run trained with DualPipe (use_dualpipe): each rank holds parts of two copies of the "
+       "model, which is not read; load it without --use-dualpipe and save it anew",
+       "该训练使用 DualPipe（use_dualpipe）：每个 rank 有模型两份副本的部分，不支持读取；请不带 "
+       "--use-dualpipe 加载并重新保存"},
       {"the files do not say which ranks they are of: folders of tensor ranks, expert ranks or "
        "inner pipeline stages in each other's place would not be noticed, but by digests ('hash "
        "--manifest', 'verify --against')",

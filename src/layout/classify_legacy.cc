@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "layout/chunk_order.h"
 #include "layout/finding_rules.h"
 #include "layout/legacy_findings.h"
 #include "layout/legacy_reading.h"
@@ -84,6 +85,29 @@ void add_kind(const LegacyReading& reading, Diagnosis& diagnosis) {
     diagnosis.evidence.push_back(phrase("kind.experts_counted", {{"experts", *reading.experts}}));
   } else {
     diagnosis.evidence.push_back(phrase("kind.experts"));
+  }
+}
+
+// Where the stages follow one another otherwise than Megatron's own.
+void add_order(const LegacyReading& reading, Diagnosis& diagnosis) {
+  const bool has_halves = reading.sizes.virtual_pipeline == 2;
+  if (has_halves && reading.run.chunk_order == ChunkOrder::kTwoCopies) {
+    return diagnosis.evidence.push_back(phrase("stages.two_copies"));
+  }
+  const auto place = reading.place_of(Coordinate::kPipeline);
+  if (!place || !reading.sizes.pipeline) return;
+  std::vector<StageChunks> ranks;
+  for (const PlacedSample& placed : reading.samples) {
+    if (*place >= placed.numbers.size()) continue;
+    ranks.push_back({placed.numbers[*place], contents_of_chunks(*placed.sample)});
+  }
+  switch (chunk_order(reading.run, *reading.sizes.pipeline, ranks)) {
+    case ChunkOrder::kInterleaved:
+      return;
+    case ChunkOrder::kFolded:
+      return diagnosis.evidence.push_back(phrase("stages.folded"));
+    case ChunkOrder::kTwoCopies:
+      return diagnosis.evidence.push_back(phrase("stages.two_copies"));
   }
 }
 
@@ -248,6 +272,7 @@ LegacyVerdict classify_legacy(const LegacyEvidence& evidence) {
   }
   diagnosis.loader = loader_for(reading);
   add_kind(reading, diagnosis);
+  add_order(reading, diagnosis);
   diagnosis.loader_note = loader_note(reading, evidence.believed);
   add_open_question(reading, diagnosis);
   add_folder_findings(evidence, reading, diagnosis);

@@ -31,6 +31,13 @@ enum class NullTokenizer : std::uint8_t {
   kCountsWhatItIsTold  ///< later: the end of a document is among them
 };
 
+/// In which order a run's layers go through the virtual stages of its pipeline stages.
+enum class ChunkOrder : std::uint8_t {
+  kInterleaved,  ///< through the first chunk of every stage, then through the second of every stage
+  kFolded,       ///< there through the first chunks, back through the second ones: DualPipeV
+  kTwoCopies     ///< the second chunks are a second model, whose stages count backwards: DualPipe
+};
+
 /// What a run's arguments say that matters here.
 struct RecordedRun {
   bool is_present = false;
@@ -47,6 +54,7 @@ struct RecordedRun {
   std::optional<bool> pipeline_before_data;  ///< use_tp_pp_dp_mapping
   /// Pipeline stages of encoders with ranks of their own, which sizes.pipeline does not count.
   std::int64_t encoder_stages = 0;
+  ChunkOrder chunk_order = ChunkOrder::kInterleaved;  ///< by the schedule's name
   bool has_own_expert_order = false;  ///< experts are shared out as MindSpeed does it
 };
 

@@ -155,7 +155,9 @@ CoordinateDecision decide_second_coordinate(const CoordinateInput& input) {
       input.samples, [](const PlacedSample& placed) { return placed.contents.has_experts; });
   const Opinion recorded = by_arguments(input);
   Opinion shown = by_router(input.samples);
-  if (shown.meaning == SecondCoordinate::kUnknown) shown = by_ends(input.samples);
+  // Stages that hold two copies of a model have both of its ends like whole models.
+  const bool ends_tell = input.run.chunk_order != ChunkOrder::kTwoCopies;
+  if (shown.meaning == SecondCoordinate::kUnknown && ends_tell) shown = by_ends(input.samples);
 
   CoordinateDecision decision;
   const auto settle = [&](const Opinion& opinion) {

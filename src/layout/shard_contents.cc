@@ -74,6 +74,17 @@ void add_tensor(const SampledTensor& tensor, std::set<std::int64_t>& layers, Sha
 
 }  // namespace
 
+std::vector<ShardContents> contents_of_chunks(const RankSample& sample) {
+  std::vector<ShardContents> chunks;
+  for (const auto& model : sample.models) {
+    std::set<std::int64_t> layers;
+    ShardContents& contents = chunks.emplace_back();
+    for (const SampledTensor& tensor : model) add_tensor(tensor, layers, contents);
+    contents.layers = static_cast<std::int64_t>(layers.size());
+  }
+  return chunks;
+}
+
 bool is_expert_tensor(std::string_view name) {
   return name.find(".experts.") != std::string_view::npos;
 }

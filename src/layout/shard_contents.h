@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "layout/legacy_evidence.h"
 
@@ -24,6 +25,8 @@ struct ShardContents {
 };
 
 [[nodiscard]] ShardContents contents_of(const RankSample& sample);
+/// Of each of its virtual stages.
+[[nodiscard]] std::vector<ShardContents> contents_of_chunks(const RankSample& sample);
 
 /// Whether a tensor lives on the experts' grid of ranks.
 [[nodiscard]] bool is_expert_tensor(std::string_view name);

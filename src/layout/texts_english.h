@@ -364,6 +364,12 @@ inline constexpr std::array kEnglishTexts = {
     Text{"software.swift", "ms-swift"},
     Text{"software.ve_omni", "VeOmni"},
     Text{"software.verl", "verl"},
+    Text{
+        "stages.folded",
+        "the pipeline stages are folded (DualPipeV): the first and the last layers lie on stage 0"},
+    Text{"stages.two_copies",
+         "the run trained with DualPipe (use_dualpipe): each rank holds parts of two copies of the "
+         "model, which are not read"},
     Text{"stages.uneven", "none, {layers} layers do not divide by {stages}"},
     Text{"two.data", "two numbers, the second is a data-parallel rank"},
     Text{"two.expert", "two numbers, the second is the expert rank (PP=1): 3-D in meaning"},

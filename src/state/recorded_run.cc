@@ -40,6 +40,15 @@ NullTokenizer null_tokenizer(const Arguments& arguments) {
   return is_later ? NullTokenizer::kCountsWhatItIsTold : NullTokenizer::kCountsOneMore;
 }
 
+// `schedules_method` is MindSpeed's, the flags are FlagScale's.
+ChunkOrder recorded_order(const Arguments& arguments) {
+  const auto method = arguments.find(kScheduleMethod);
+  const bool is_named =
+      method != arguments.end() && method->second == ArgValue{std::string(kDualPipeV)};
+  if (is_named || is_true(arguments, kUsesDualPipeV)) return ChunkOrder::kFolded;
+  return is_true(arguments, "use_dualpipe") ? ChunkOrder::kTwoCopies : ChunkOrder::kInterleaved;
+}
+
 }  // namespace
 
 RecordedRun recorded_run(const Arguments& arguments) {
@@ -64,6 +73,7 @@ RecordedRun recorded_run(const Arguments& arguments) {
   run.pipeline_before_data = find_flag(arguments, "use_tp_pp_dp_mapping");
   const std::int64_t stages = number_of(arguments, {kEncoderStages}).value_or(0);
   if (stages > 0 && stages <= kMostRanksOfAnAxis) run.encoder_stages = stages;
+  run.chunk_order = recorded_order(arguments);
   run.has_own_expert_order = is_true(arguments, "moe_tp_extend_ep");
   for (const std::string_view name : kEncoderSizes) {
     if (!run.encoder_tensor) run.encoder_tensor = number_of(arguments, {name});

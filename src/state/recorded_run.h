@@ -24,6 +24,11 @@ namespace shardwright {
 /// have in front of the decoder's.
 inline constexpr const char* kEncoderStages = "encoder_pipeline_model_parallel_size";
 
+/// What names a schedule that folds the stages (DualPipeV): MindSpeed's and FlagScale's.
+inline constexpr std::string_view kScheduleMethod = "schedules_method";
+inline constexpr std::string_view kDualPipeV = "dualpipev";
+inline constexpr std::string_view kUsesDualPipeV = "use_dualpipev";
+
 /// What runs call the tensor parallel size of their encoders, where it may be another one.
 [[nodiscard]] std::span<const std::string_view> encoder_size_names();
 

@@ -18,5 +18,16 @@ TEST(RecordedRun, SaysHowItsNullTokenizerCounts) {
   EXPECT_EQ(recorded_run(arguments).null_tokenizer, NullTokenizer::kCountsOneMore);
 }
 
+TEST(RecordedRun, NamesTheOrderOfItsStages) {
+  const auto order = [](const char* name, ArgValue value) {
+    return recorded_run({{name, std::move(value)}}).chunk_order;
+  };
+  EXPECT_EQ(order("schedules_method", std::string("dualpipev")), ChunkOrder::kFolded);
+  EXPECT_EQ(order("schedules_method", std::string("other")), ChunkOrder::kInterleaved);
+  EXPECT_EQ(order("use_dualpipev", true), ChunkOrder::kFolded);
+  EXPECT_EQ(order("use_dualpipev", false), ChunkOrder::kInterleaved);
+  EXPECT_EQ(order("use_dualpipe", true), ChunkOrder::kTwoCopies);
+}
+
 }  // namespace
 }  // namespace shardwright

@@ -84,6 +84,13 @@ Result<std::vector<LegacyRankFile>> find_files(Checkpoint& checkpoint, Defects& 
   return found;
 }
 
+std::unexpected<Error> refuse_two_copies() {
+  return fail(
+      Code::kUnsupportedFormat,
+      "the run trained with DualPipe (use_dualpipe): each rank holds parts of two copies of "
+      "the model, which is not read; load it without --use-dualpipe and save it anew");
+}
+
 }  // namespace
 
 std::vector<TensorDesc> descs_of(const LegacyModel& model) {
@@ -107,6 +114,10 @@ Result<LegacyRanks> LegacyRanks::read(Checkpoint& checkpoint, Defects& defects) 
   SW_TRY(ranks.read_files(checkpoint, defects));
   SW_TRY(ranks.check_virtual_stages(checkpoint.catalog));
   LegacyAxesEvidence evidence = ranks.evidence(checkpoint.catalog);
+  // Whose stages look like expert ranks: each of them has both ends of the model.
+  if (evidence.run.chunk_order == ChunkOrder::kTwoCopies && evidence.virtual_stages == 2) {
+    return refuse_two_copies();
+  }
   if (!evidence.run.is_present) {
     evidence.run.sizes.expert_tensor = SW_TRY(bridge_expert_tensor(*checkpoint.directory));
   }
@@ -114,9 +125,8 @@ Result<LegacyRanks> LegacyRanks::read(Checkpoint& checkpoint, Defects& defects) 
   SW_TRY(ranks.settle_experts(checkpoint));
   SW_TRY(ranks.check_places(evidence, defects));
   SW_TRY(ranks.find_towers(checkpoint));
-  ranks.count_layers();
-  ranks.find_heads();
-  ranks.experts_ = ranks.count_experts();
+  ranks.settle_run();
+  SW_TRY(std::exchange(ranks.fit_, {}));
   return ranks;
 }
 
@@ -126,9 +136,7 @@ LegacyRanks LegacyRanks::of(std::vector<LegacyRankFile> files, LegacyAxes axes,
   ranks.files_ = std::move(files);
   ranks.axes_ = std::move(axes);
   ranks.towers_ = std::move(towers);
-  ranks.count_layers();
-  ranks.find_heads();
-  ranks.experts_ = ranks.count_experts();
+  ranks.settle_run();
   return ranks;
 }
 
@@ -222,7 +230,36 @@ Status LegacyRanks::find_towers(Checkpoint& checkpoint) {
   return {};
 }
 
+void LegacyRanks::settle_run() {
+  find_order();
+  if (order_ == ChunkOrder::kTwoCopies) fit_ = refuse_two_copies();
+  count_layers();
+  find_heads();
+  experts_ = count_experts();
+}
+
+// Two ranks are enough, of the stages at both ends: others of theirs hold the same modules.
+void LegacyRanks::find_order() {
+  const std::int64_t last = axes_.config.pipeline - 1;
+  std::map<std::int64_t, StageChunks> ends;
+  for (std::size_t i = 0; i < files_.size(); ++i) {
+    const std::int64_t stage = axes_.ranks[i].pipeline;
+    if ((stage != 0 && stage != last) || ends.contains(stage)) continue;
+    ends[stage] = {stage, contents_of_chunks(rank_sample("", files_[i].contents))};
+  }
+  std::vector<StageChunks> chunks;
+  for (auto& [stage, held] : ends) chunks.push_back(std::move(held));
+  order_ =
+      chunk_order(recorded_run(files_.front().contents.arguments), axes_.config.pipeline, chunks);
+}
+
+// Among the stages of a virtual stage, in the order of their layers.
+std::int64_t LegacyRanks::place_of(std::int64_t virtual_stage, std::int64_t pipeline) const {
+  return are_folded() && virtual_stage > 0 ? axes_.config.pipeline - 1 - pipeline : pipeline;
+}
+
 // Layers count through the virtual stages of all ranks: first stage 0 of every pipeline rank.
+// Where stages are folded, the last of them comes first among those of stage 1.
 // Some tools (verl) have numbered them so already: then a stage does not begin with layer 0. T5's
 // stacks are counted one by one: a stage may have layers of one of them only.
 void LegacyRanks::count_layers() {
@@ -231,19 +268,22 @@ void LegacyRanks::count_layers() {
 }
 
 void LegacyRanks::count_layers(bool is_encoder, std::int64_t FirstLayers::* own) {
-  std::map<std::pair<std::int64_t, std::int64_t>, std::int64_t> layers;  // by (virtual, pipeline)
+  // By virtual stage, and the place among those.
+  std::map<std::pair<std::int64_t, std::int64_t>, std::int64_t> layers;
   bool are_global = false;
   for (std::size_t i = 0; i < files_.size(); ++i) {
     for (std::size_t v = 0; v < files_[i].contents.models.size(); ++v) {
-      std::int64_t& count = layers[{static_cast<std::int64_t>(v), axes_.ranks[i].pipeline}];
+      const auto stage = static_cast<std::int64_t>(v);
+      std::int64_t& count = layers[{stage, place_of(stage, axes_.ranks[i].pipeline)}];
       const LayerRange range = layers_in(files_[i].contents.models[v], is_encoder);
       count = std::max(count, range.end);
       are_global = are_global || range.first > 0;
     }
   }
   std::int64_t first = 0;
-  for (const auto& [stage, count] : layers) {
-    first_layers_[stage].*own = are_global ? 0 : first;
+  for (const auto& [place, count] : layers) {
+    const auto& [v, among] = place;
+    first_layers_[{v, place_of(v, among)}].*own = are_global ? 0 : first;
     first += count;
   }
 }
@@ -276,17 +316,18 @@ std::int64_t LegacyRanks::count_experts() const {
 }
 
 Result<LegacyStage> LegacyRanks::stage_of(std::size_t index, std::size_t v) const {
+  if (!fit_) return std::unexpected(fit_.error());
   const LegacyFile& file = files_[index].contents;
   LegacyStage stage;
   stage.config = axes_.config;
   stage.rank = axes_.ranks[index];
-  if (experts_ % axes_.config.expert != 0) {
+  if (experts_ % stage.config.expert != 0) {
     return fail(Code::kLegacyLayout, "found {} experts, expected a multiple of {} expert ranks",
-                experts_, axes_.config.expert);
+                experts_, stage.config.expert);
   }
   for (const SettledTower& tower : towers_) stage.towers.emplace(tower.tower, tower.size);
   stage.heads = heads_;
-  stage.experts_per_rank = experts_ / axes_.config.expert;
+  stage.experts_per_rank = experts_ / stage.config.expert;
   const auto untied = file.arguments.find("untie_embeddings_and_output_weights");
   stage.output_is_embedding = axes_.config.pipeline > 1 && untied != file.arguments.end() &&
                               untied->second == ArgValue{false};

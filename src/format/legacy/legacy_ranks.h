@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "format/legacy/legacy_file.h"
+#include "layout/chunk_order.h"
 #include "layout/legacy_axes.h"
 #include "layout/legacy_parts.h"
 #include "layout/tower_evidence.h"
@@ -47,6 +48,8 @@ class LegacyRanks {
   [[nodiscard]] RankNaming naming() const;
   /// The towers that other numbers of tensor ranks share out than the language model.
   [[nodiscard]] const std::vector<SettledTower>& towers() const { return towers_; }
+  /// Whether layers pass through the stages there and back, as DualPipeV has it.
+  [[nodiscard]] bool are_folded() const { return order_ == ChunkOrder::kFolded; }
   /// Whether the files say which ranks they are of; one file alone can be no other's.
   [[nodiscard]] bool know_their_ranks() const { return know_their_ranks_; }
   /// Whose the state dict `v` of file `index` is. Error: kLegacyLayout.
@@ -59,6 +62,9 @@ class LegacyRanks {
   [[nodiscard]] LegacyAxesEvidence evidence(const Catalog& catalog) const;
   [[nodiscard]] Status settle_experts(Checkpoint& checkpoint);
   [[nodiscard]] Status find_towers(Checkpoint& checkpoint);
+  void settle_run();
+  void find_order();
+  [[nodiscard]] std::int64_t place_of(std::int64_t virtual_stage, std::int64_t pipeline) const;
   void count_layers();
   void count_layers(bool is_encoder, std::int64_t FirstLayers::* own);
   void find_heads();
@@ -66,6 +72,8 @@ class LegacyRanks {
 
   std::vector<LegacyRankFile> files_;
   LegacyAxes axes_;
+  ChunkOrder order_ = ChunkOrder::kInterleaved;
+  Status fit_ = {};  // why the order of the stages is not read
   std::vector<SettledTower> towers_;
   OutputHeads heads_;
   std::int64_t experts_ = 0;  // of the whole model

@@ -175,6 +175,11 @@ Status read_legacy(Checkpoint& checkpoint, Defects& defects) {
                    "repeat with period {}, as {}",
                    tower.tower, tower.size, ranks.axes().config.tensor, tower.size, tower.reason));
   }
+  if (ranks.are_folded()) {
+    checkpoint.notes.emplace_back(
+        "the pipeline stages are folded, as DualPipeV has it: layers count through the first "
+        "virtual stages upwards and through the second ones downwards");
+  }
   const LegacyRankFile& first = ranks.files().front();
   checkpoint.arguments = first.contents.arguments;
   checkpoint.versioned_names = versioned_names_of(ranks);

@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdio>
+#include <map>
+#include <memory>
+
+#include "base/crc32.h"
+#include "codec/pickle_encode.h"
+#include "codec/torch_layout.h"
+#include "codec/torch_tensor.h"
+#include "format/legacy/legacy_reader.h"
+#include "testing/temporary_folder.h"
+
+// Files of ranks as others than Megatron-LM itself write them.
+
+namespace shardwright {
+namespace {
+
+using pickle::Document;
+using pickle::Value;
+using ::testing::Contains;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+// A tensor of float32, whose first byte is `fill`, and the others hang on it.
+struct FilledTensor {
+  std::string name;
+  Dims shape;
+  char fill = 0;
+};
+using StateDict = std::vector<FilledTensor>;
+
+Value argument_value(Document& document, const ArgValue& value) {
+  if (const auto* flag = std::get_if<bool>(&value)) return document.boolean(*flag);
+  if (const auto* number = std::get_if<std::int64_t>(&value)) return document.integer(*number);
+  if (const auto* text = std::get_if<std::string>(&value)) return document.string(*text);
+  return document.none();
+}
+
+// What a rank saves: `model`, or several of them as model0, model1.
+std::string rank_archive(const std::vector<StateDict>& chunks, const Arguments& arguments) {
+  Document document;
+  const Value state = document.dict();
+  std::vector<std::uint64_t> sizes;
+  std::vector<char> fills;
+  for (std::size_t i = 0; i < chunks.size(); ++i) {
+    const Value dict = document.ordered_dict();
+    for (const auto& [name, shape, fill] : chunks[i]) {
+      document.set(dict, name,
+                   make_torch_tensor(document, DType::kF32, shape, std::to_string(sizes.size())));
+      sizes.push_back(static_cast<std::uint64_t>(*element_count(shape) * 4));
+      fills.push_back(fill);
+    }
+    document.set(state, chunks.size() == 1 ? "model" : "model" + std::to_string(i), dict);
+  }
+  if (!arguments.empty()) {
+    const Value args = document.object(document.global("argparse", "Namespace"));
+    for (const auto& [name, value] : arguments) {
+      document.set_attribute(args, name, argument_value(document, value));
+    }
+    document.set(state, "args", args);
+  }
+  document.set_root(state);
+  const TorchLayout layout =
+      TorchLayout::make(*pickle::encode(document, pickle::Protocol::kTwo), sizes).value();
+  std::string bytes = layout.head();
+  std::vector<std::uint32_t> crcs;
+  for (std::size_t i = 0; i < sizes.size(); ++i) {
+    std::string payload(static_cast<std::size_t>(sizes[i]), fills[i]);
+    for (std::size_t at = 0; at < payload.size(); ++at) {
+      payload[at] = static_cast<char>(static_cast<std::size_t>(fills[i]) * (at + 1) % 113);
+    }
+    bytes += payload;
+    crcs.push_back(crc32(as_bytes(payload)));
+    if (i + 1 < sizes.size()) bytes += layout.between(i, crcs.back());
+  }
+  return bytes + layout.tail(crcs);
+}
+
+// A run's files, which know the arguments of the run.
+class RankFiles {
+ public:
+  explicit RankFiles(Arguments arguments = {}) : arguments_(std::move(arguments)) {}
+
+  void put(const std::string& folder, const std::vector<StateDict>& chunks) {
+    place_->put(folder + "/model_optim_rng.pt", rank_archive(chunks, arguments_));
+  }
+  [[nodiscard]] Result<Checkpoint> open() const { return open_checkpoint(place_->path().string()); }
+
+ private:
+  std::unique_ptr<TemporaryFolder> place_ = std::make_unique<TemporaryFolder>();
+  Arguments arguments_;
+};
+
+// Layers that their widths tell apart, with the ends of the model where these are.
+StateDict layers_of_chunk(const std::vector<std::int64_t>& layers, bool is_first, bool is_last) {
+  StateDict chunk;
+  if (is_first) chunk.push_back({"embedding.word_embeddings.weight", {8, 4}});
+  for (std::size_t i = 0; i < layers.size(); ++i) {
+    chunk.push_back(
+        {"decoder.layers." + std::to_string(i) + ".mlp.linear_fc2.weight", {4, 100 + layers[i]}});
+  }
+  if (is_last) chunk.push_back({"decoder.final_layernorm.weight", {4}});
+  if (is_last) chunk.push_back({"output_layer.weight", {8, 4}});
+  return chunk;
+}
+
+// Which layer has which number, by its width.
+std::map<std::int64_t, std::int64_t> layers_by_number(const Checkpoint& checkpoint) {
+  std::map<std::int64_t, std::int64_t> layers;
+  for (const StoredTensor& tensor : checkpoint.catalog.tensors) {
+    std::int64_t number = 0;
+    if (std::sscanf(tensor.desc.name.c_str(), "decoder.layers.%ld.", &number) == 1) {
+      layers[number] = tensor.desc.shape[1] - 100;
+    }
+  }
+  return layers;
+}
+
+const std::map<std::int64_t, std::int64_t> kInOrder = {{0, 0}, {1, 1}, {2, 2}, {3, 3},
+                                                       {4, 4}, {5, 5}, {6, 6}, {7, 7}};
+
+RankFiles folded_run(const Arguments& arguments) {
+  RankFiles run(arguments);
+  run.put("mp_rank_00_000",
+          {layers_of_chunk({0, 1}, true, false), layers_of_chunk({6, 7}, false, true)});
+  run.put("mp_rank_00_001",
+          {layers_of_chunk({2, 3}, false, false), layers_of_chunk({4, 5}, false, false)});
+  return run;
+}
+
+// DualPipeV, by the ends of the model that both lie on stage 0, whatever the arguments say.
+TEST(LegacyDialects, FoldedStagesCountThereAndBack) {
+  const Arguments mindspeed = {{"schedules_method", std::string("dualpipev")}};
+  const Arguments flagscale = {{"use_dualpipev", true}};
+  for (const Arguments& arguments : {mindspeed, flagscale, Arguments()}) {
+    const auto checkpoint = folded_run(arguments).open();
+    ASSERT_TRUE(checkpoint) << checkpoint.error().text();
+    EXPECT_EQ(layers_by_number(*checkpoint), kInOrder);
+    EXPECT_THAT(checkpoint->notes, Contains(HasSubstr("stages are folded")));
+  }
+}
+
+// As this program wrote what it had read from such a run, with the run's arguments.
+TEST(LegacyDialects, InterleavedStagesStaySoWhateverTheArgumentsSay) {
+  RankFiles run({{"schedules_method", std::string("dualpipev")}});
+  run.put("mp_rank_00_000",
+          {layers_of_chunk({0, 1}, true, false), layers_of_chunk({4, 5}, false, false)});
+  run.put("mp_rank_00_001",
+          {layers_of_chunk({2, 3}, false, false), layers_of_chunk({6, 7}, false, true)});
+  const auto checkpoint = run.open();
+  ASSERT_TRUE(checkpoint) << checkpoint.error().text();
+  EXPECT_EQ(layers_by_number(*checkpoint), kInOrder);
+  EXPECT_THAT(checkpoint->notes, Not(Contains(HasSubstr("folded"))));
+}
+
+TEST(LegacyDialects, TwoCopiesOfAModelAreRefused) {
+  RankFiles run({{"use_dualpipe", true}});
+  run.put("mp_rank_00_000",
+          {layers_of_chunk({0, 1}, true, false), layers_of_chunk({2, 3}, false, true)});
+  run.put("mp_rank_00_001",
+          {layers_of_chunk({2, 3}, false, true), layers_of_chunk({0, 1}, true, false)});
+  const auto refused = run.open();
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, Code::kUnsupportedFormat);
+  EXPECT_THAT(refused.error().message, HasSubstr("DualPipe (use_dualpipe)"));
+}
+
+}  // namespace
+}  // namespace shardwright
