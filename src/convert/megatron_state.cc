@@ -115,7 +115,9 @@ void drop_source_layout(const Arguments& source, ArgumentList& edits,
   if (method != source.end() && method->second == ArgValue{std::string(kDualPipeV)}) {
     set(kScheduleMethod, {});
   }
-  if (is_true(source, kUsesDualPipeV)) set(kUsesDualPipeV, false);
+  for (const std::string_view flag : {kUsesDualPipeV, kExtendsExperts}) {
+    if (is_true(source, flag)) set(flag, false);
+  }
   if (dropped.empty()) return;
   notes.push_back(translated(
       "{}: the source's files are laid out by it, the output is not: its arguments say otherwise",

@@ -88,6 +88,13 @@ void add_kind(const LegacyReading& reading, Diagnosis& diagnosis) {
   }
 }
 
+// Where experts lie otherwise than Megatron's own.
+void add_expert_order(const LegacyReading& reading, Diagnosis& diagnosis) {
+  const std::int64_t tensor = reading.sizes.tensor.value_or(1);
+  if (!reading.has_experts || !reading.run.has_own_expert_order || tensor < 2) return;
+  diagnosis.evidence.push_back(phrase("experts.whole", {{"tp", tensor}}));
+}
+
 // Where the stages follow one another otherwise than Megatron's own.
 void add_order(const LegacyReading& reading, Diagnosis& diagnosis) {
   const bool has_halves = reading.sizes.virtual_pipeline == 2;
@@ -273,6 +280,7 @@ LegacyVerdict classify_legacy(const LegacyEvidence& evidence) {
   diagnosis.loader = loader_for(reading);
   add_kind(reading, diagnosis);
   add_order(reading, diagnosis);
+  add_expert_order(reading, diagnosis);
   diagnosis.loader_note = loader_note(reading, evidence.believed);
   add_open_question(reading, diagnosis);
   add_folder_findings(evidence, reading, diagnosis);

@@ -116,7 +116,8 @@ bool has_experts(const LegacyAxesEvidence& evidence) {
 
 // Megatron takes TP where its arguments name no other size. Files without arguments may be of any.
 void settle_expert_tensor(const LegacyAxesEvidence& evidence, LegacyAxes& axes) {
-  const auto& told = evidence.run.sizes.expert_tensor;
+  std::optional<std::int64_t> told = evidence.run.sizes.expert_tensor;
+  if (evidence.run.has_own_expert_order) told = axes.config.tensor;  // all pairs have folders
   axes.set_expert_tensor(told.value_or(axes.config.tensor));
   if (told || evidence.run.is_present || !has_experts(evidence)) return;
   const bool has_three = evidence.folders.front().size() == 3;

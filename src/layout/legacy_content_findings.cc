@@ -148,7 +148,8 @@ void add_vocabulary(const LegacyEvidence& evidence, const LegacyReading& reading
 void add_experts(const LegacyReading& reading, Diagnosis& diagnosis) {
   if (!reading.experts || !reading.sizes.expert) return;
   const std::int64_t experts = *reading.experts;
-  const std::int64_t ep = *reading.sizes.expert;
+  const std::int64_t ways = reading.run.has_own_expert_order ? *reading.sizes.tensor : 1;
+  const std::int64_t ep = *reading.sizes.expert * ways;
   if (experts % ep != 0) {
     return add_finding(diagnosis, "L18", {{"experts", experts}, {"ep", ep}});
   }

@@ -191,6 +191,7 @@ class Reader {
     if (!may_have_experts) return 1;
     const std::int64_t tp = *reading_.sizes.tensor;
     const auto& recorded = reading_.run.sizes.expert_tensor;
+    if (reading_.run.has_own_expert_order) return tp;  // all pairs of ranks have folders
     if (recorded) return recorded;
     reading_.assumed_expert_tensor = 1;
     const auto config = reading_.config();

@@ -140,6 +140,8 @@ constexpr std::array kChineseTexts = {
     Text{"contents.unloadable", "torch 自身无法正确加载：{error}"},
     Text{"contents.unread", "{error}"},
     Text{"data_in", "数据位于 {steps}"},
+    Text{"experts.whole",
+         "专家不切分，由专家 rank 和 {tp} 个张量 rank 共同分担（moe_tp_extend_ep）"},
     Text{"file.empty", "文件为空"},
     Text{"files.repeat", "{error}"},
     Text{"folders.beyond", "此外的 {first}（共 {count} 个）"},

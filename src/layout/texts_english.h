@@ -160,6 +160,9 @@ inline constexpr std::array kEnglishTexts = {
     Text{"contents.unloadable", "{error}"},
     Text{"contents.unread", "{error}"},
     Text{"data_in", "the data are in {steps}"},
+    Text{"experts.whole",
+         "experts are whole, shared out among expert ranks and {tp} tensor ranks "
+         "(moe_tp_extend_ep)"},
     Text{"file.empty", "it has no bytes"},
     Text{"files.repeat", "{error}"},
     Text{"folders.beyond", "{first} beyond these ({count} in all)"},

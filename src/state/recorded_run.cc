@@ -74,7 +74,7 @@ RecordedRun recorded_run(const Arguments& arguments) {
   const std::int64_t stages = number_of(arguments, {kEncoderStages}).value_or(0);
   if (stages > 0 && stages <= kMostRanksOfAnAxis) run.encoder_stages = stages;
   run.chunk_order = recorded_order(arguments);
-  run.has_own_expert_order = is_true(arguments, "moe_tp_extend_ep");
+  run.has_own_expert_order = is_true(arguments, kExtendsExperts);
   for (const std::string_view name : kEncoderSizes) {
     if (!run.encoder_tensor) run.encoder_tensor = number_of(arguments, {name});
   }
@@ -108,7 +108,7 @@ std::string_view writer_of(const Arguments& arguments) {
   if (arguments.contains("load_platform") || arguments.contains("common_config_path")) {
     return "AIAK (LoongForge, LLaVA-OneVision-2)";
   }
-  if (arguments.contains("moe_tp_extend_ep")) return "MindSpeed";
+  if (arguments.contains(kExtendsExperts)) return "MindSpeed";
   return {};
 }
 

@@ -29,6 +29,9 @@ inline constexpr std::string_view kScheduleMethod = "schedules_method";
 inline constexpr std::string_view kDualPipeV = "dualpipev";
 inline constexpr std::string_view kUsesDualPipeV = "use_dualpipev";
 
+/// What MindSpeed calls sharing whole experts out among tensor ranks too.
+inline constexpr std::string_view kExtendsExperts = "moe_tp_extend_ep";
+
 /// What runs call the tensor parallel size of their encoders, where it may be another one.
 [[nodiscard]] std::span<const std::string_view> encoder_size_names();
 

@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cstdio>
 #include <map>
 #include <memory>
@@ -11,6 +12,7 @@
 #include "codec/torch_layout.h"
 #include "codec/torch_tensor.h"
 #include "format/legacy/legacy_reader.h"
+#include "io/source_files.h"
 #include "testing/temporary_folder.h"
 
 // Files of ranks as others than Megatron-LM itself write them.
@@ -166,6 +168,45 @@ TEST(LegacyDialects, TwoCopiesOfAModelAreRefused) {
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().code, Code::kUnsupportedFormat);
   EXPECT_THAT(refused.error().message, HasSubstr("DualPipe (use_dualpipe)"));
+}
+
+// Each chunk's fill by its place along the first axis, which counts experts.
+std::map<std::int64_t, char> fills_by_expert(const Checkpoint& checkpoint, std::string_view name) {
+  std::map<std::int64_t, char> fills;
+  for (const StoredTensor& tensor : checkpoint.catalog.tensors) {
+    if (tensor.desc.name != name) continue;
+    for (std::size_t i = 0; i < tensor.chunks.size(); ++i) {
+      std::array<std::byte, 1> first = {};
+      EXPECT_TRUE(
+          checkpoint.files->read_at(tensor.chunks.file(i), tensor.chunks.range(i).offset, first));
+      fills[tensor.chunks.box(i).origin[0]] = std::to_integer<char>(first[0]);
+    }
+  }
+  return fills;
+}
+
+constexpr std::string_view kSecondOfExperts =
+    "decoder.layers.0.mlp.experts.experts.linear_fc2.weight";
+
+// MindSpeed gives each of TP times EP ranks whole experts, tensor ranks first.
+TEST(LegacyDialects, ExpertsAreWholeOnTensorRanksToo) {
+  RankFiles run({{"tensor_model_parallel_size", std::int64_t{2}},
+                 {"expert_model_parallel_size", std::int64_t{2}},
+                 {"expert_tensor_parallel_size", std::int64_t{1}},
+                 {"moe_tp_extend_ep", true}});
+  for (std::int64_t tp = 0; tp < 2; ++tp) {
+    for (std::int64_t ep = 0; ep < 2; ++ep) {
+      const auto fill = static_cast<char>(1 + ep * 2 + tp);
+      run.put("mp_rank_0" + std::to_string(tp) + "_00" + std::to_string(ep),
+              {{{"decoder.layers.0.mlp.router.weight", {4, 4}},
+                {"decoder.layers.0.mlp.experts.local_experts.0.linear_fc2.weight", {4, 6}, fill},
+                {"decoder.final_layernorm.weight", {4}}}});
+    }
+  }
+  const auto checkpoint = run.open();
+  ASSERT_TRUE(checkpoint) << checkpoint.error().text();
+  EXPECT_EQ(fills_by_expert(*checkpoint, kSecondOfExperts),
+            (std::map<std::int64_t, char>{{0, 1}, {1, 2}, {2, 3}, {3, 4}}));
 }
 
 }  // namespace

@@ -231,6 +231,8 @@ Status LegacyRanks::find_towers(Checkpoint& checkpoint) {
 }
 
 void LegacyRanks::settle_run() {
+  const Arguments& arguments = files_.front().contents.arguments;
+  has_own_expert_order_ = recorded_run(arguments).has_own_expert_order;
   find_order();
   if (order_ == ChunkOrder::kTwoCopies) fit_ = refuse_two_copies();
   count_layers();
@@ -321,6 +323,13 @@ Result<LegacyStage> LegacyRanks::stage_of(std::size_t index, std::size_t v) cons
   LegacyStage stage;
   stage.config = axes_.config;
   stage.rank = axes_.ranks[index];
+  // Whole experts on each of a stage's ranks, tensor ranks first (moe_tp_extend_ep).
+  if (has_own_expert_order_) {
+    stage.config.expert = axes_.config.expert * axes_.config.tensor;
+    stage.config.expert_tensor = 1;
+    stage.rank.expert = stage.rank.expert * axes_.config.tensor + stage.rank.tensor;
+    stage.rank.expert_tensor = 0;
+  }
   if (experts_ % stage.config.expert != 0) {
     return fail(Code::kLegacyLayout, "found {} experts, expected a multiple of {} expert ranks",
                 experts_, stage.config.expert);

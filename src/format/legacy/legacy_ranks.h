@@ -73,6 +73,7 @@ class LegacyRanks {
   std::vector<LegacyRankFile> files_;
   LegacyAxes axes_;
   ChunkOrder order_ = ChunkOrder::kInterleaved;
+  bool has_own_expert_order_ = false;
   Status fit_ = {};  // why the order of the stages is not read
   std::vector<SettledTower> towers_;
   OutputHeads heads_;
