@@ -11,6 +11,7 @@
 #include "dcp/named_replicas.h"
 #include "format/tensor_ranks.h"
 #include "io/same_bytes.h"
+#include "layout/expert_names.h"
 #include "tensor/stored_copy.h"
 #include "tensor/strided_copy.h"
 #include "tensor/values.h"
@@ -52,6 +53,11 @@ std::pair<std::string, std::string> texts_of(DType dtype, std::span<const std::b
   add_bytes(texts.first, a);
   add_bytes(texts.second, b);
   return texts;
+}
+
+// Experts have an axis or a number in the names that are understood.
+bool may_be_of_experts(std::string_view name) {
+  return name.contains(".experts.") && !is_of_routed_experts(name);
 }
 
 // Compares two stored pieces run by run: what lies between the runs of a strided piece belongs to
@@ -129,6 +135,13 @@ class Comparison {
     SW_TRY(files_->read_at(a.file, a.offset, left));
     SW_TRY(files_->read_at(b.file, b.offset, right));
     const auto texts = texts_of(tensor_.desc.dtype, left, right);
+    if (may_be_of_experts(tensor_.desc.name)) {
+      return fail(Code::kReplicasDiffer,
+                  "tensor {}: its replicas differ at {}: {} {}, {} {}; ranks hold experts of their "
+                  "own under a name that is not known to be theirs, so that none may be left out",
+                  tensor_.desc.name, to_string(index_in_tensor(*a_, (in_a - within) / size)),
+                  texts.first, place(first_, a), texts.second, place(second_, b));
+    }
     const StoredCopy* copy = copy_of_chunk(tensor_, second_);
     const bool has_number = copy != nullptr && copy->replica;
     return fail(Code::kReplicasDiffer,

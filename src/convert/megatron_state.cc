@@ -115,7 +115,8 @@ void drop_source_layout(const Arguments& source, ArgumentList& edits,
   if (method != source.end() && method->second == ArgValue{std::string(kDualPipeV)}) {
     set(kScheduleMethod, {});
   }
-  for (const std::string_view flag : {kUsesDualPipeV, kExtendsExperts}) {
+  for (const std::string_view flag :
+       {kUsesDualPipeV, kExtendsExperts, kGroupedExpertWeight, kGroupedExpertBias}) {
     if (is_true(source, flag)) set(flag, false);
   }
   if (dropped.empty()) return;

@@ -91,6 +91,11 @@ std::span<const Sentence> chinese_of_compare() {
        "the first with convert's --check-replicas none",
        "张量 {}: 它的副本在 {} 处不同：{} {}，{} {}；请查明哪个正确{}，或用 convert 的 "
        "--check-replicas none 取第一个"},
+      {"tensor {}: its replicas differ at {}: {} {}, {} {}; ranks hold experts of their own under "
+       "a "
+       "name that is not known to be theirs, so that none may be left out",
+       "张量 {}: 它的副本在 {} 处不同：{} {}，{} {}；各 rank 以无法识别为专家的名字保存各自的专家，"
+       "因此一个也不能省略"},
       {", and take tensor rank N's with --replica N", "，并用 --replica N 取张量 rank N 的"},
       {"comparing replicas", "正在比较副本"},
       {"{}: {}; expected what model_signing or 'convert --sign' writes; restore it, or remove "

@@ -68,6 +68,10 @@ std::span<const Sentence> chinese_of_layout() {
        "张量 {}: 发现 {} 行，与它的各部分不符"},
       {"tensor {}: found {} rows, expected those of {} heads",
        "张量 {}: 发现 {} 行，应为 {} 个头的行数"},
+      {"tensor {}: found shape {}, expected {} axes and the rank's {} experts along the first, as "
+       "moe_single_grouped_weight has them",
+       "张量 {}: 形状为 {}，应有 {} 个轴，第一个轴为该 rank 的 {} "
+       "个专家（moe_single_grouped_weight）"},
       {"tensor {}: found shape {}, expected those of {} experts",
        "张量 {}: 形状为 {}，应为 {} 个专家的形状"},
       {"tensor {}: not all of {} is stored", "张量 {}: {} 没有全部存储"},

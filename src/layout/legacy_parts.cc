@@ -53,6 +53,17 @@ bool is_gated_first(const TensorDesc& tensor, const ByName& by_name) {
   return is_gated(tensor.shape[0], extent(found->second, found->second->shape.size() - 1));
 }
 
+// `linear_fc1.weight` of what all of a rank's experts are in; else empty.
+std::string_view stacked_linear(std::string_view name) {
+  constexpr std::string_view kBefore = ".mlp.experts.";
+  const std::size_t at = name.rfind(kBefore);
+  if (at == std::string_view::npos) return {};
+  const std::string_view linear = name.substr(at + kBefore.size());
+  const bool is_known = linear == "linear_fc1.weight" || linear == "linear_fc1.bias" ||
+                        linear == "linear_fc2.weight" || linear == "linear_fc2.bias";
+  return is_known ? linear : std::string_view();
+}
+
 class Splitter {
  public:
   Splitter(std::span<const TensorDesc> tensors, const LegacyStage& stage)
@@ -63,6 +74,9 @@ class Splitter {
   Result<std::vector<LegacyPart>> split(const TensorDesc& tensor) const {
     if (ends_with(tensor.name, ".experts.weight1") || ends_with(tensor.name, ".experts.weight2")) {
       return split_grouped(tensor);
+    }
+    if (const std::string_view linear = stacked_linear(tensor.name); !linear.empty()) {
+      return split_stacked(tensor, linear);
     }
     CanonicalName canonical =
         canonical_from_legacy(tensor.name, stage_.first_layers, plain_norms_.has(tensor.name));
@@ -282,6 +296,47 @@ class Splitter {
                          e * hidden * rows + half * own,
                          {0, 1, rows}});
       }
+    }
+    return parts;
+  }
+
+  // One parameter for all of a rank's experts (moe_single_grouped_weight), which are its first
+  // axis.
+  Result<std::vector<LegacyPart>> split_stacked(const TensorDesc& tensor,
+                                                std::string_view linear) const {
+    const std::string stem = tensor.name.substr(0, tensor.name.size() - linear.size());
+    const std::int64_t experts = experts_of(tensor.name);
+    const int axes = linear.ends_with("weight") ? 3 : 2;
+    if (tensor.shape.size() != axes || experts == 0 || tensor.shape[0] != experts) {
+      return fail(Code::kShapeMismatch,
+                  "tensor {}: found shape {}, expected {} axes and the rank's {} experts along the "
+                  "first, as moe_single_grouped_weight has them",
+                  tensor.name, to_string(tensor.shape), axes, experts);
+    }
+    const std::string module =
+        canonical_from_legacy(stem + "linear", stage_.first_layers, false).name;
+    TensorDesc canonical{module.substr(0, module.size() - 6) + "experts." + std::string(linear),
+                         tensor.dtype, tensor.shape};
+    canonical.shape[0] = stage_.config.expert * experts;
+    const TensorDesc* const second = find(stem + "linear_fc2.weight");
+    const bool is_gated_pair = linear.starts_with("linear_fc1") && second != nullptr &&
+                               is_gated(tensor.shape[1], extent(second, second->shape.size() - 1));
+    const ShardRule rule = shard_rule(canonical.name, axes, is_gated_pair);
+    const std::int64_t halves = is_gated_pair ? 2 : 1;
+    const Dims strides = row_major_strides(tensor.shape);
+    std::vector<LegacyPart> parts;
+    for (std::int64_t half = 0; half < halves; ++half) {
+      LegacyPart part{canonical, Box::whole(tensor.shape), 0, strides};
+      part.box.origin[0] = stage_.rank.expert * experts;
+      if (rule.axis > 0) {
+        const std::int64_t own = tensor.shape[rule.axis] / halves;
+        const std::int64_t all = own * stage_.config.expert_tensor;
+        part.canonical.shape[rule.axis] = halves * all;
+        part.box.origin[rule.axis] = half * all + stage_.rank.expert_tensor * own;
+        part.box.shape[rule.axis] = own;
+        part.offset = half * own * strides[rule.axis];
+      }
+      parts.push_back(std::move(part));
     }
     return parts;
   }

@@ -93,6 +93,27 @@ TEST(LegacyParts, NumberExpertsAcrossRanks) {
       HasSubstr("found expert 2, expected 2 on each rank"));
 }
 
+TEST(LegacyParts, TakeStackedExpertsApart) {
+  const LegacyStage stage{{4, 1, 1, 3, 2}, {1, 0, 2, 1}, {0}, 2, false};
+  const std::string mlp = "decoder.layers.0.mlp.experts.";
+  const std::string whole = mlp + "experts.";
+  const std::vector<TensorDesc> stacked = {
+      tensor(mlp + "linear_fc1.weight", {2, 6, 4}), tensor(mlp + "linear_fc1.bias", {2, 6}),
+      tensor(mlp + "linear_fc2.weight", {2, 4, 3}), tensor(mlp + "linear_fc2.bias", {2, 4})};
+  EXPECT_EQ(parts_of(stacked, 0, stage),
+            (Lines{whole + "linear_fc1.weight (6, 12, 4) [4:6, 3:6, 0:4] @0 (24, 4, 1)",
+                   whole + "linear_fc1.weight (6, 12, 4) [4:6, 9:12, 0:4] @12 (24, 4, 1)"}));
+  EXPECT_EQ(parts_of(stacked, 1, stage),
+            (Lines{whole + "linear_fc1.bias (6, 12) [4:6, 3:6] @0 (6, 1)",
+                   whole + "linear_fc1.bias (6, 12) [4:6, 9:12] @3 (6, 1)"}));
+  EXPECT_EQ(parts_of(stacked, 2, stage),
+            Lines{whole + "linear_fc2.weight (6, 4, 6) [4:6, 0:4, 3:6] @0 (12, 3, 1)"});
+  EXPECT_EQ(parts_of(stacked, 3, stage),
+            Lines{whole + "linear_fc2.bias (6, 4) [4:6, 0:4] @0 (4, 1)"});
+  EXPECT_THAT(parts_of({tensor(mlp + "linear_fc2.weight", {3, 4, 3})}, 0, stage)[0],
+              HasSubstr("found shape (3, 4, 3), expected 3 axes and the rank's 2 experts"));
+}
+
 // Drafts may have experts of their own: here nine on three ranks, where the model has six.
 TEST(LegacyParts, CountExpertsByTheRouterBesideThem) {
   const LegacyStage stage{{1, 1, 1, 3, 1}, {0, 0, 2, 0}, {0}, 2, false};

@@ -32,6 +32,10 @@ inline constexpr std::string_view kUsesDualPipeV = "use_dualpipev";
 /// What MindSpeed calls sharing whole experts out among tensor ranks too.
 inline constexpr std::string_view kExtendsExperts = "moe_tp_extend_ep";
 
+/// What Megatron calls keeping all of a rank's experts in one parameter.
+inline constexpr std::string_view kGroupedExpertWeight = "moe_single_grouped_weight";
+inline constexpr std::string_view kGroupedExpertBias = "moe_single_grouped_bias";
+
 /// What runs call the tensor parallel size of their encoders, where it may be another one.
 [[nodiscard]] std::span<const std::string_view> encoder_size_names();
 

@@ -209,5 +209,28 @@ TEST(LegacyDialects, ExpertsAreWholeOnTensorRanksToo) {
             (std::map<std::int64_t, char>{{0, 1}, {1, 2}, {2, 3}, {3, 4}}));
 }
 
+// All of a rank's experts in one parameter, as moe_single_grouped_weight has them.
+TEST(LegacyDialects, StackedExpertsAreThoseOfTheirRank) {
+  const auto stacked = [](const Dims& shape) {
+    RankFiles run({{"expert_model_parallel_size", std::int64_t{2}}});
+    for (std::int64_t ep = 0; ep < 2; ++ep) {
+      run.put(
+          "mp_rank_00_00" + std::to_string(ep),
+          {{{"decoder.layers.0.mlp.router.weight", {4, 4}},
+            {"decoder.layers.0.mlp.experts.linear_fc2.weight", shape, static_cast<char>(1 + ep)},
+            {"decoder.final_layernorm.weight", {4}}}});
+    }
+    return run.open();
+  };
+  const auto checkpoint = stacked({2, 4, 6});
+  ASSERT_TRUE(checkpoint) << checkpoint.error().text();
+  EXPECT_EQ(fills_by_expert(*checkpoint, kSecondOfExperts),
+            (std::map<std::int64_t, char>{{0, 1}, {2, 2}}));
+  const auto refused = stacked({8, 6});
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, Code::kShapeMismatch);
+  EXPECT_THAT(refused.error().message, HasSubstr("the rank's 2 experts along the first"));
+}
+
 }  // namespace
 }  // namespace shardwright
