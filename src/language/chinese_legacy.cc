@@ -82,6 +82,9 @@ std::span<const Sentence> chinese_of_legacy() {
        "流水线 stage 是折叠的（DualPipeV）：层号先沿各 rank 的第一个虚拟 stage "
        "递增，再沿第二个虚拟 "
        "stage 反向递增"},
+      {"nothing says whether output_layer.weight is tied to the word embeddings: it holds the same "
+       "bytes, so it is read as a copy of them",
+       "没有内容说明 output_layer.weight 是否与词嵌入共享：二者字节相同，因此按词嵌入的副本读取"},
       {"the run trained with DualPipe (use_dualpipe): each rank holds parts of two copies of the "
        "model, which is not read; load it without --use-dualpipe and save it anew",
        "该训练使用 DualPipe（use_dualpipe）：每个 rank 有模型两份副本的部分，不支持读取；请不带 "

@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdio>
 #include <map>
@@ -89,6 +90,7 @@ class RankFiles {
   void put(const std::string& folder, const std::vector<StateDict>& chunks) {
     place_->put(folder + "/model_optim_rng.pt", rank_archive(chunks, arguments_));
   }
+  void put_text(const std::string& path, const std::string& text) { place_->put(path, text); }
   [[nodiscard]] Result<Checkpoint> open() const { return open_checkpoint(place_->path().string()); }
 
  private:
@@ -230,6 +232,50 @@ TEST(LegacyDialects, StackedExpertsAreThoseOfTheirRank) {
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().code, Code::kShapeMismatch);
   EXPECT_THAT(refused.error().message, HasSubstr("the rank's 2 experts along the first"));
+}
+
+RankFiles tied_run(char head, const Arguments& arguments = {}) {
+  RankFiles run(arguments);
+  run.put("mp_rank_00_000", {{{"embedding.word_embeddings.weight", {8, 4}, 5},
+                              {"decoder.layers.0.mlp.linear_fc2.weight", {4, 6}}}});
+  run.put("mp_rank_00_001", {{{"decoder.layers.0.mlp.linear_fc2.weight", {4, 6}},
+                              {"decoder.final_layernorm.weight", {4}},
+                              {"output_layer.weight", {8, 4}, head}}});
+  return run;
+}
+
+bool has_head(const Checkpoint& checkpoint) {
+  return std::ranges::any_of(checkpoint.catalog.tensors, [](const StoredTensor& tensor) {
+    return tensor.desc.name == "output_layer.weight";
+  });
+}
+
+TEST(LegacyDialects, BytesTellATiedHeadWhereNothingElseDoes) {
+  const auto tied = tied_run(5).open();
+  ASSERT_TRUE(tied) << tied.error().text();
+  EXPECT_FALSE(has_head(*tied));
+  EXPECT_THAT(tied->notes, Contains(HasSubstr("tied to the word embeddings")));
+  const auto untied = tied_run(6).open();
+  ASSERT_TRUE(untied) << untied.error().text();
+  EXPECT_TRUE(has_head(*untied));
+  EXPECT_THAT(untied->notes, Not(Contains(HasSubstr("tied to the word embeddings"))));
+  const auto told = tied_run(5, {{"untie_embeddings_and_output_weights", true}}).open();
+  ASSERT_TRUE(told) << told.error().text();
+  EXPECT_TRUE(has_head(*told)) << "whatever the bytes are";
+}
+
+TEST(LegacyDialects, AConfigurationBesideTheRanksTellsATiedHead) {
+  RankFiles untied = tied_run(5);
+  untied.put_text("config.json", R"({"tie_word_embeddings": false})");
+  const auto opened = untied.open();
+  ASSERT_TRUE(opened) << opened.error().text();
+  EXPECT_TRUE(has_head(*opened));
+  RankFiles tied = tied_run(5);
+  tied.put_text("config.json", R"({"tie_word_embeddings": true})");
+  const auto other = tied.open();
+  ASSERT_TRUE(other) << other.error().text();
+  EXPECT_FALSE(has_head(*other));
+  EXPECT_THAT(other->notes, Not(Contains(HasSubstr("tied to the word embeddings"))));
 }
 
 }  // namespace

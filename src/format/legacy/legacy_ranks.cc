@@ -7,6 +7,7 @@
 #include "base/fail.h"
 #include "base/prepare_ahead.h"
 #include "format/carried_files.h"
+#include "format/legacy/copied_head.h"
 #include "format/legacy/rank_sample.h"
 #include "format/legacy/tower_reader.h"
 #include "io/source_files.h"
@@ -127,6 +128,7 @@ Result<LegacyRanks> LegacyRanks::read(Checkpoint& checkpoint, Defects& defects) 
   SW_TRY(ranks.find_towers(checkpoint));
   ranks.settle_run();
   SW_TRY(std::exchange(ranks.fit_, {}));
+  SW_TRY(ranks.settle_tying(checkpoint));
   return ranks;
 }
 
@@ -230,9 +232,23 @@ Status LegacyRanks::find_towers(Checkpoint& checkpoint) {
   return {};
 }
 
+// What arguments lack, files beside them or the bytes tell.
+Status LegacyRanks::settle_tying(Checkpoint& checkpoint) {
+  if (axes_.config.pipeline < 2 || told_tying(files_.front().contents.arguments)) return {};
+  const CopiedHead head = SW_TRY(find_copied_head(checkpoint, files_, axes_));
+  is_tied_ = head.is_tied;
+  if (head.is_by_bytes) {
+    checkpoint.notes.emplace_back(
+        "nothing says whether output_layer.weight is tied to the word embeddings: it holds the "
+        "same bytes, so it is read as a copy of them");
+  }
+  return {};
+}
+
 void LegacyRanks::settle_run() {
   const Arguments& arguments = files_.front().contents.arguments;
   has_own_expert_order_ = recorded_run(arguments).has_own_expert_order;
+  is_tied_ = told_tying(arguments).value_or(false);
   find_order();
   if (order_ == ChunkOrder::kTwoCopies) fit_ = refuse_two_copies();
   count_layers();
@@ -337,9 +353,7 @@ Result<LegacyStage> LegacyRanks::stage_of(std::size_t index, std::size_t v) cons
   for (const SettledTower& tower : towers_) stage.towers.emplace(tower.tower, tower.size);
   stage.heads = heads_;
   stage.experts_per_rank = experts_ / stage.config.expert;
-  const auto untied = file.arguments.find("untie_embeddings_and_output_weights");
-  stage.output_is_embedding = axes_.config.pipeline > 1 && untied != file.arguments.end() &&
-                              untied->second == ArgValue{false};
+  stage.output_is_embedding = axes_.config.pipeline > 1 && is_tied_;
   stage.heads_per_rank =
       number_of(file.arguments, {"num_attention_heads"}).value_or(0) / stage.config.tensor;
   stage.qkv_order = qkv_order_of(file, file.models[v]);

@@ -62,6 +62,7 @@ class LegacyRanks {
   [[nodiscard]] LegacyAxesEvidence evidence(const Catalog& catalog) const;
   [[nodiscard]] Status settle_experts(Checkpoint& checkpoint);
   [[nodiscard]] Status find_towers(Checkpoint& checkpoint);
+  [[nodiscard]] Status settle_tying(Checkpoint& checkpoint);
   void settle_run();
   void find_order();
   [[nodiscard]] std::int64_t place_of(std::int64_t virtual_stage, std::int64_t pipeline) const;
@@ -74,6 +75,7 @@ class LegacyRanks {
   LegacyAxes axes_;
   ChunkOrder order_ = ChunkOrder::kInterleaved;
   bool has_own_expert_order_ = false;
+  bool is_tied_ = false;
   Status fit_ = {};  // why the order of the stages is not read
   std::vector<SettledTower> towers_;
   OutputHeads heads_;
