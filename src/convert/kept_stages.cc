@@ -16,7 +16,9 @@ std::optional<StackSplits> kept_stages(const Arguments& run, const ParallelConfi
   const RecordedRun recorded = recorded_run(run);
   const AxisSizes& sizes = recorded.sizes;
   // Stages of their own making: what is said of them is not what the target's are.
-  if (recorded.chunk_order != ChunkOrder::kInterleaved) return std::nullopt;
+  if (recorded.chunk_order != ChunkOrder::kInterleaved || !noop_layers_of(run).empty()) {
+    return std::nullopt;
+  }
   const bool has_its_stages = parallel.pipeline > 1 && sizes.pipeline == parallel.pipeline &&
                               sizes.virtual_pipeline.value_or(1) == parallel.virtual_pipeline;
   if (!has_its_stages || (layers.decoder > 0 && layers.encoder > 0)) return std::nullopt;

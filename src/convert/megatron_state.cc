@@ -119,6 +119,12 @@ void drop_source_layout(const Arguments& source, ArgumentList& edits,
        {kUsesDualPipeV, kExtendsExperts, kGroupedExpertWeight, kGroupedExpertBias}) {
     if (is_true(source, flag)) set(flag, false);
   }
+  if (!noop_layers_of(source).empty()) {
+    set(kNoopLayers, {});
+    if (const auto layers = number_of(source, {"num_layers"})) {
+      edits.emplace_back("num_layers", *layers);
+    }
+  }
   if (dropped.empty()) return;
   notes.push_back(translated(
       "{}: the source's files are laid out by it, the output is not: its arguments say otherwise",

@@ -72,6 +72,13 @@ std::span<const Sentence> chinese_of_layout() {
        "moe_single_grouped_weight has them",
        "张量 {}: 形状为 {}，应有 {} 个轴，第一个轴为该 rank 的 {} "
        "个专家（moe_single_grouped_weight）"},
+      {"tensor {}: found one of MindSpeed's own names for latent attention and multi-token "
+       "prediction (linear_qkv of [q_a; kv_a], q_layernorm, kv_layernorm, "
+       "mtp.final_layernorms.N), which are not read; MindSpeed-LLM's convert_ckpt.py makes a "
+       "Hugging Face model of it",
+       "张量 {}: 这是 MindSpeed 对 MLA 和多 token 预测自用的命名（[q_a; kv_a] 的 "
+       "linear_qkv、q_layernorm、kv_layernorm、mtp.final_layernorms.N），不支持读取；请用 "
+       "MindSpeed-LLM 的 convert_ckpt.py 转成 Hugging Face 模型"},
       {"tensor {}: found shape {}, expected those of {} experts",
        "张量 {}: 形状为 {}，应为 {} 个专家的形状"},
       {"tensor {}: not all of {} is stored", "张量 {}: {} 没有全部存储"},

@@ -85,6 +85,11 @@ std::span<const Sentence> chinese_of_legacy() {
       {"nothing says whether output_layer.weight is tied to the word embeddings: it holds the same "
        "bytes, so it is read as a copy of them",
        "没有内容说明 output_layer.weight 是否与词嵌入共享：二者字节相同，因此按词嵌入的副本读取"},
+      {"pipeline stage {}, virtual stage {}: found layers {}, expected the stage's share of {} "
+       "layers in {} stages, of which {} have no weights, as num_layers and noop_layers say; are "
+       "these another run's arguments, or files that lost layers?",
+       "流水线 stage {}，虚拟 stage {}: 发现层 {}，按 num_layers 和 noop_layers 应为 {} 层分到 {} "
+       "个 stage（其中 {} 没有权重）时该 stage 的层；这些是另一次训练的参数，还是文件丢失了层？"},
       {"the run trained with DualPipe (use_dualpipe): each rank holds parts of two copies of the "
        "model, which is not read; load it without --use-dualpipe and save it anew",
        "该训练使用 DualPipe（use_dualpipe）：每个 rank 有模型两份副本的部分，不支持读取；请不带 "

@@ -78,6 +78,7 @@ class Splitter {
     if (const std::string_view linear = stacked_linear(tensor.name); !linear.empty()) {
       return split_stacked(tensor, linear);
     }
+    SW_TRY(check_latent(tensor));
     CanonicalName canonical =
         canonical_from_legacy(tensor.name, stage_.first_layers, plain_norms_.has(tensor.name));
     if (stage_.output_is_embedding && ends_with(canonical.name, "output_layer.weight") &&
@@ -339,6 +340,22 @@ class Splitter {
       parts.push_back(std::move(part));
     }
     return parts;
+  }
+
+  // MindSpeed's latent attention has names and orders of its own.
+  [[nodiscard]] Status check_latent(const TensorDesc& tensor) const {
+    constexpr std::string_view kWhole = ".linear_qkv.weight";
+    const std::size_t at = tensor.name.rfind(kWhole);
+    const bool is_whole = at != std::string::npos && tensor.name.ends_with(kWhole);
+    const bool is_latent =
+        is_whole && find(tensor.name.substr(0, at) + ".linear_kv_up_proj.weight") != nullptr;
+    if (!is_latent && !tensor.name.contains("mtp.final_layernorms.")) return {};
+    return fail(Code::kUnsupportedFormat,
+                "tensor {}: found one of MindSpeed's own names for latent attention and "
+                "multi-token prediction (linear_qkv of [q_a; kv_a], q_layernorm, kv_layernorm, "
+                "mtp.final_layernorms.N), which are not read; MindSpeed-LLM's convert_ckpt.py "
+                "makes a Hugging Face model of it",
+                tensor.name);
   }
 
   [[nodiscard]] const TensorDesc* find(const std::string& name) const {

@@ -61,6 +61,7 @@ std::optional<ArgValue> plain_value(Value value) {
       return ArgValue{std::string(*value.as_string())};
     case Kind::kList:
     case Kind::kTuple:  // --window-size
+    case Kind::kSet:    // MindSpeed's noop_layers
       return value.size() > 0 && value[0].as_string() ? text_list(value) : number_list(value);
     default:
       return std::nullopt;

@@ -28,14 +28,16 @@ TEST(PlainArguments, AreAsTheyWereStored) {
   EXPECT_EQ(stored(arguments), Arguments(arguments.begin(), arguments.end()));
 }
 
-// `--window-size 127,0` is one.
-TEST(PlainArguments, TuplesAreLists) {
+// `--window-size 127,0` is one, and MindSpeed's `noop_layers` the other.
+TEST(PlainArguments, TuplesAndSetsAreLists) {
   pickle::Document document;
   const std::array numbers = {document.integer(127), document.integer(0)};
   const pickle::Value args = document.object(document.global("argparse", "Namespace"));
   document.set_attribute(args, "window_size", document.sequence(pickle::Kind::kTuple, numbers));
-  EXPECT_EQ(plain_arguments(args).value().at("window_size"),
-            (ArgValue{std::vector<std::int64_t>{127, 0}}));
+  document.set_attribute(args, "noop_layers", document.sequence(pickle::Kind::kSet, numbers));
+  const ArgValue list{std::vector<std::int64_t>{127, 0}};
+  EXPECT_EQ(plain_arguments(args).value().at("window_size"), list);
+  EXPECT_EQ(plain_arguments(args).value().at("noop_layers"), list);
 }
 
 TEST(PlainArguments, SayTheTypeOfMasterWeights) {

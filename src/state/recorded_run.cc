@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 
+#include "base/text.h"
 #include "layout/legacy_grid.h"
 #include "model/arguments.h"
 
@@ -26,6 +27,23 @@ std::optional<std::int64_t> number_of(const Arguments& arguments,
     if (const auto* number = std::get_if<std::int64_t>(&found->second)) return *number;
   }
   return std::nullopt;
+}
+
+std::set<std::int64_t> noop_layers_of(const Arguments& arguments) {
+  std::set<std::int64_t> layers;
+  const ArgValue* const said = find_set(arguments, kNoopLayers);
+  if (said == nullptr) return layers;
+  if (const auto* numbers = std::get_if<std::vector<std::int64_t>>(said)) {
+    layers.insert(numbers->begin(), numbers->end());
+  } else if (const auto* text = std::get_if<std::string>(said)) {
+    for (std::string_view number : split_at(*text, ',')) {
+      number.remove_prefix(std::min(number.find_first_not_of(' '), number.size()));
+      if (const auto layer = take_number(number)) layers.insert(*layer);
+    }
+  } else if (const auto* one = std::get_if<std::int64_t>(said)) {
+    layers.insert(*one);
+  }
+  return layers;
 }
 
 namespace {

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <initializer_list>
 #include <optional>
+#include <set>
 #include <span>
 #include <string_view>
 
@@ -35,6 +36,10 @@ inline constexpr std::string_view kExtendsExperts = "moe_tp_extend_ep";
 /// What Megatron calls keeping all of a rank's experts in one parameter.
 inline constexpr std::string_view kGroupedExpertWeight = "moe_single_grouped_weight";
 inline constexpr std::string_view kGroupedExpertBias = "moe_single_grouped_bias";
+
+/// What MindSpeed calls the layers that have a number among `num_layers` and no weights.
+inline constexpr std::string_view kNoopLayers = "noop_layers";
+[[nodiscard]] std::set<std::int64_t> noop_layers_of(const Arguments& arguments);
 
 /// What runs call the tensor parallel size of their encoders, where it may be another one.
 [[nodiscard]] std::span<const std::string_view> encoder_size_names();

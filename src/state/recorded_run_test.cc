@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "state/recorded_run.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 namespace shardwright {
@@ -16,6 +17,15 @@ TEST(RecordedRun, SaysHowItsNullTokenizerCounts) {
   EXPECT_EQ(recorded_run(arguments).null_tokenizer, NullTokenizer::kCountsWhatItIsTold);
   arguments.erase("null_tokenizer_pad_id");
   EXPECT_EQ(recorded_run(arguments).null_tokenizer, NullTokenizer::kCountsOneMore);
+}
+
+// As it is typed, and as runs keep it.
+TEST(RecordedRun, NamesItsLayersWithoutWeights) {
+  const std::set<std::int64_t> two = {3, 61};
+  EXPECT_EQ(noop_layers_of({{"noop_layers", std::string("3, 61")}}), two);
+  EXPECT_EQ(noop_layers_of({{"noop_layers", std::vector<std::int64_t>{61, 3}}}), two);
+  EXPECT_THAT(noop_layers_of({{"noop_layers", ArgValue{}}}), testing::IsEmpty());
+  EXPECT_THAT(noop_layers_of({}), testing::IsEmpty());
 }
 
 TEST(RecordedRun, NamesTheOrderOfItsStages) {

@@ -278,5 +278,44 @@ TEST(LegacyDialects, AConfigurationBesideTheRanksTellsATiedHead) {
   EXPECT_THAT(other->notes, Not(Contains(HasSubstr("tied to the word embeddings"))));
 }
 
+// Layers without weights: their numbers are left out within a stage, and counted in num_layers.
+TEST(LegacyDialects, LayersWithoutWeightsLeaveNoGaps) {
+  const auto run_of = [](const std::vector<std::int64_t>& first, const std::string& noop) {
+    RankFiles run({{"num_layers", std::int64_t{8}}, {"noop_layers", noop}});
+    StateDict stage;
+    stage.push_back({"embedding.word_embeddings.weight", {8, 4}});
+    for (std::size_t i = 0; i < first.size(); ++i) {
+      stage.push_back({"decoder.layers." + std::to_string(first[i]) + ".mlp.linear_fc2.weight",
+                       {4, 100 + static_cast<std::int64_t>(i)}});
+    }
+    run.put("mp_rank_00_000", {stage});
+    run.put("mp_rank_00_001", {layers_of_chunk({3, 4, 5}, false, true)});
+    return run.open();
+  };
+  const std::map<std::int64_t, std::int64_t> six = {{0, 0}, {1, 1}, {2, 2}, {3, 3}, {4, 4}, {5, 5}};
+  const auto middle = run_of({0, 2, 3}, "1,7");
+  ASSERT_TRUE(middle) << middle.error().text();
+  EXPECT_EQ(layers_by_number(*middle), six);
+  EXPECT_EQ(middle->arguments.at("num_layers"), ArgValue{std::int64_t{6}});
+  const auto end = run_of({0, 1, 2}, "3,7");
+  ASSERT_TRUE(end) << end.error().text();
+  EXPECT_EQ(layers_by_number(*end), six);
+  const auto lost = run_of({0, 3}, "1,7");
+  ASSERT_FALSE(lost) << "layer 2 is not there";
+  EXPECT_EQ(lost.error().code, Code::kLegacyLayout);
+  EXPECT_THAT(lost.error().message,
+              HasSubstr("pipeline stage 0, virtual stage 0: found layers 0, 3"));
+}
+
+TEST(LegacyDialects, NamesOfMindSpeedsLatentAttentionAreRefused) {
+  RankFiles run;
+  run.put("mp_rank_00", {{{"decoder.layers.0.self_attention.linear_qkv.weight", {10, 4}},
+                          {"decoder.layers.0.self_attention.linear_kv_up_proj.weight", {8, 4}}}});
+  const auto refused = run.open();
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, Code::kUnsupportedFormat);
+  EXPECT_THAT(refused.error().message, HasSubstr("MindSpeed's own names for latent attention"));
+}
+
 }  // namespace
 }  // namespace shardwright

@@ -8,6 +8,7 @@
 #include "layout/early_names.h"
 #include "layout/omni_names.h"
 #include "state/plain_arguments.h"
+#include "state/recorded_run.h"
 
 namespace shardwright {
 namespace {
@@ -79,6 +80,15 @@ Result<LegacyModel> read_model(const TorchFile& archive, std::string_view key, V
   return model;
 }
 
+// Layers without weights are none to whoever asks for a model's.
+void count_layers_with_weights(Arguments& arguments) {
+  const auto layers = arguments.find("num_layers");
+  if (layers == arguments.end()) return;
+  const auto without = static_cast<std::int64_t>(noop_layers_of(arguments).size());
+  auto* const number = std::get_if<std::int64_t>(&layers->second);
+  if (number != nullptr && *number >= without) *number -= without;
+}
+
 }  // namespace
 
 Result<LegacyFile> read_legacy_file(const ReadableFile& file, LegacyDetail detail) {
@@ -107,6 +117,7 @@ Result<LegacyFile> read_legacy_file(const ReadableFile& file, LegacyDetail detai
     result.keys.emplace_back(pairs.key(i).as_string().value_or(""));
   }
   result.arguments = SW_TRY(plain_arguments(root.find("args")));
+  count_layers_with_weights(result.arguments);
   if (const Value version = root.find("checkpoint_version")) {
     result.checkpoint_version = version.as_double();
   }

@@ -30,7 +30,9 @@ struct LegacyModel {
 /// A file of the legacy format (`model_optim_rng.pt`), its pickle read inertly.
 struct LegacyFile {
   std::vector<LegacyModel> models;  ///< of `model`, or of `model0`, `model1`, ...
-  Arguments arguments;              ///< plain values of `args`; empty where the file has none
+  /// Plain values of `args`; empty where the file has none. `num_layers` is without MindSpeed's
+  /// layers that have no weights.
+  Arguments arguments;
   std::optional<double> checkpoint_version;
   std::optional<std::int64_t> iteration;
   std::vector<std::string> keys;  ///< of the outermost dict, in order

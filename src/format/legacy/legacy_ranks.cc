@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "format/legacy/legacy_ranks.h"
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
+#include <set>
 #include <utility>
 
 #include "base/fail.h"
@@ -83,6 +86,37 @@ Result<std::vector<LegacyRankFile>> find_files(Checkpoint& checkpoint, Defects& 
   };
   SW_TRY(read_ahead(folders.size(), list, find));
   return found;
+}
+
+// As they are numbered in a stage.
+std::set<std::int64_t> numbers_of_layers(const LegacyModel& model) {
+  std::set<std::int64_t> numbers;
+  for (const LegacyTensor& tensor : model.tensors) {
+    const std::optional<LayerName> layer = split_layer_name(tensor.name);
+    if (layer && layer->index && is_main_stack(layer->stack)) numbers.insert(*layer->index);
+  }
+  return numbers;
+}
+
+// Of layers that have the numbers `slots` in the model, but for those without weights. Whether all
+// of these are there, and no others.
+bool close_gaps_of(LegacyModel& model, const std::set<std::int64_t>& held, LayerRange slots,
+                   const std::set<std::int64_t>& noop) {
+  std::map<std::int64_t, std::int64_t> numbers;  // with the gaps, without
+  for (std::int64_t layer = slots.first; layer < slots.end; ++layer) {
+    if (!noop.contains(layer)) {
+      numbers.emplace(layer - slots.first, static_cast<std::int64_t>(numbers.size()));
+    }
+  }
+  const bool are_those =
+      std::ranges::equal(held, numbers, {}, {}, [](const auto& entry) { return entry.first; });
+  if (!are_those) return false;
+  for (LegacyTensor& tensor : model.tensors) {
+    const std::optional<LayerName> layer = split_layer_name(tensor.name);
+    if (!layer || !layer->index || !is_main_stack(layer->stack)) continue;
+    tensor.name = join_layer_name(layer->stack, numbers.at(*layer->index), layer->rest);
+  }
+  return true;
 }
 
 std::unexpected<Error> refuse_two_copies() {
@@ -250,6 +284,7 @@ void LegacyRanks::settle_run() {
   has_own_expert_order_ = recorded_run(arguments).has_own_expert_order;
   is_tied_ = told_tying(arguments).value_or(false);
   find_order();
+  fit_ = close_gaps();
   if (order_ == ChunkOrder::kTwoCopies) fit_ = refuse_two_copies();
   count_layers();
   find_heads();
@@ -274,6 +309,37 @@ void LegacyRanks::find_order() {
 // Among the stages of a virtual stage, in the order of their layers.
 std::int64_t LegacyRanks::place_of(std::int64_t virtual_stage, std::int64_t pipeline) const {
   return are_folded() && virtual_stage > 0 ? axes_.config.pipeline - 1 - pipeline : pipeline;
+}
+
+// MindSpeed's layers without weights keep their numbers free: those behind them move up.
+Status LegacyRanks::close_gaps() {
+  const Arguments& arguments = files_.front().contents.arguments;
+  const std::set<std::int64_t> noop = noop_layers_of(arguments);
+  if (noop.empty()) return {};
+  constexpr std::int64_t kMostLayers = 1 << 20;
+  const auto stages = static_cast<std::int64_t>(files_.front().contents.models.size());
+  const std::int64_t chunks = stages * axes_.config.pipeline;
+  const std::int64_t layers =
+      std::min(kMostLayers, number_of(arguments, {"num_layers"}).value_or(0)) +
+      static_cast<std::int64_t>(noop.size());
+  for (std::size_t i = 0; i < files_.size(); ++i) {
+    const std::int64_t pipeline = axes_.ranks[i].pipeline;
+    for (std::int64_t v = 0; v < stages; ++v) {
+      LegacyModel& model = files_[i].contents.models[static_cast<std::size_t>(v)];
+      const std::set<std::int64_t> held = numbers_of_layers(model);
+      const std::int64_t first =
+          (v * axes_.config.pipeline + place_of(v, pipeline)) * (layers / chunks);
+      const LayerRange slots{first, first + layers / chunks};
+      if (layers % chunks == 0 && close_gaps_of(model, held, slots, noop)) continue;
+      return fail(
+          Code::kLegacyLayout,
+          "pipeline stage {}, virtual stage {}: found layers {}, expected the stage's share "
+          "of {} layers in {} stages, of which {} have no weights, as num_layers and "
+          "noop_layers say; are these another run's arguments, or files that lost layers?",
+          pipeline, v, fmt::join(held, ", "), layers, chunks, fmt::join(noop, ", "));
+    }
+  }
+  return {};
 }
 
 // Layers count through the virtual stages of all ranks: first stage 0 of every pipeline rank.

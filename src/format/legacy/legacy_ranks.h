@@ -65,6 +65,7 @@ class LegacyRanks {
   [[nodiscard]] Status settle_tying(Checkpoint& checkpoint);
   void settle_run();
   void find_order();
+  [[nodiscard]] Status close_gaps();
   [[nodiscard]] std::int64_t place_of(std::int64_t virtual_stage, std::int64_t pipeline) const;
   void count_layers();
   void count_layers(bool is_encoder, std::int64_t FirstLayers::* own);
@@ -76,7 +77,7 @@ class LegacyRanks {
   ChunkOrder order_ = ChunkOrder::kInterleaved;
   bool has_own_expert_order_ = false;
   bool is_tied_ = false;
-  Status fit_ = {};  // why the order of the stages is not read
+  Status fit_ = {};  // why the run's way of sharing out is not read, or not that of these files
   std::vector<SettledTower> towers_;
   OutputHeads heads_;
   std::int64_t experts_ = 0;  // of the whole model
