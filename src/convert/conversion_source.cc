@@ -77,10 +77,13 @@ class Opening {
       SW_TRY(name_as_hf());
     }
     SW_TRY(name_mlite());
+    const bool has_main_weights = checkpoint().location.traits.weights_are_main;
+    if (!has_main_weights) SW_TRY(undo_pieces());
     SW_TRY(undo_flat());
     SW_TRY(find_master_form());
     SW_TRY(tell_proof());
-    SW_TRY(undo_pieces());
+    // Main weights are made of the weights, and are no proof of whose states are.
+    if (has_main_weights) SW_TRY(undo_pieces());
     SW_TRY(check_states());
     return std::move(source_);
   }
@@ -259,7 +262,10 @@ class Opening {
   // The modules' tensors, which some format has in place of Megatron's.
   Status undo_pieces() {
     if (keeps_names(request_) || !checkpoint().location.traits.has_module_pieces) return {};
-    return form_of(checkpoint()).to_megatron(request_, source_.checkpoint, source_.wanted, notes_);
+    const bool is_derived = SW_TRY(
+        form_of(checkpoint()).to_megatron(request_, source_.checkpoint, source_.wanted, notes_));
+    if (is_derived) source_.checks_master_weights = true;
+    return {};
   }
 
   // Names say whose the states are, but Megatron itself has given them to others.

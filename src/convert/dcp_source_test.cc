@@ -7,6 +7,7 @@
 #include <fstream>
 
 #include "convert/golden.h"
+#include "shardwright/checkpoint.h"
 #include "testing/golden_files.h"
 #include "testing/temporary_folder.h"
 
@@ -202,6 +203,68 @@ TEST(DcpSource, RefusesAChangeOfADocumentAboveIt) {
   }
   ASSERT_TRUE(convert_now(request));
   EXPECT_EQ(place.get("out/tokenizer.json"), R"({"longer": 1})");
+}
+
+// A model in DCP files, each name of a tensor with another beginning.
+std::string put_renamed(const TemporaryFolder& folder, const char* format,
+                        const std::string& before, const std::string& now,
+                        const std::string& model = golden_path("hf/llama3/hf")) {
+  ConvertRequest request = to_safetensors(model, folder / "renamed");
+  request.format = format;
+  EXPECT_TRUE(convert_now(request));
+  const std::string stored = open_checkpoint(folder / "renamed").value().location.path;
+  edit_metadata(stored, [&](Catalog& catalog) {
+    catalog.objects.clear();
+    for (StoredTensor& tensor : catalog.tensors) {
+      if (tensor.desc.name.starts_with(before)) {
+        tensor.desc.name = now + tensor.desc.name.substr(before.size());
+      }
+    }
+  });
+  return stored;
+}
+
+Result<PreparedConversion> converted(const std::string& input, const std::string& output,
+                                     const char* format) {
+  ConvertRequest request = to_safetensors(input, output);
+  request.format = format;
+  request.optimizer = OptimizerPolicy::kDefault;
+  request.hf_config_dir = golden_path("hf/llama3/hf");
+  return convert_now(request);
+}
+
+// As Megatron saves with --use-torch-fsdp2 --ckpt-format torch_dcp: gates are whole there.
+TEST(TorchDcpSource, HasMegatronsNamesBehindTheModels) {
+  const TemporaryFolder folder;
+  const std::string dcp = put_renamed(folder, "fsdp_dtensor", "model.module.", "model.");
+  EXPECT_EQ(open_checkpoint(dcp).value().location.format, "torch_dcp");
+  const auto to_hf = converted(dcp, folder / "hf", "hf");
+  ASSERT_TRUE(to_hf) << to_hf.error().text();
+  EXPECT_TRUE(converted(golden_path("hf/llama3/hf"), folder / "f32", "fsdp_dtensor"));
+  EXPECT_TRUE(converted(folder / "f32", folder / "truth", "hf"));
+  EXPECT_EQ(difference(*read_all_tensors(folder / "hf"), *read_all_tensors(folder / "truth")), "");
+  const auto to_megatron = converted(dcp, folder / "dist", "torch_dist");
+  ASSERT_TRUE(to_megatron) << to_megatron.error().text();
+  const TensorMap made = read_all_tensors(folder / "dist").value();
+  for (const auto& [name, tensor] : made) {
+    EXPECT_FALSE(name.starts_with("model.")) << name;
+  }
+  const auto kept = converted(dcp, folder / "kept", "dcp");
+  ASSERT_TRUE(kept) << kept.error().text();
+  EXPECT_EQ(difference(*read_all_tensors(folder / "kept"), *read_all_tensors(dcp)), "");
+}
+
+TEST(TorchDcpSource, OtherNamesBeforeMegatronsAreRefused) {
+  const TemporaryFolder folder;
+  EXPECT_TRUE(converted(golden_path("hf/llama3/hf"), folder / "dist", "torch_dist"));
+  const std::string dcp = put_renamed(folder, "dcp", "", "net.", folder / "dist");
+  for (const char* format : {"torch_dist", "legacy", "fsdp_dtensor"}) {
+    const auto done = converted(dcp, folder / "out", format);
+    ASSERT_FALSE(done) << format;
+    EXPECT_EQ(done.error().code, Code::kNoFamily);
+    EXPECT_THAT(done.error().message, HasSubstr("outermost"));
+    EXPECT_FALSE(fs::exists(folder / "out"));
+  }
 }
 
 }  // namespace

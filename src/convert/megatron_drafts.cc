@@ -65,6 +65,17 @@ Status draft_as_stored(Drafting& drafting) {
   return {};
 }
 
+// What Megatron itself saved it also finds again; other software puts words before its names.
+Status check_roots(const Drafting& drafting) {
+  const SourceTraits& traits = drafting.source().location.traits;
+  const bool is_megatrons_own = traits.needs_common_state || traits.is_of_ranks;
+  if (is_megatrons_own || has_megatron_roots(drafting.catalog)) return {};
+  return fail(Code::kNoFamily,
+              "{}: found Megatron's names behind others ({} the first), expected decoder.* or "
+              "embedding.* outermost, which Megatron asks for; --to safetensors keeps any names",
+              drafting.request().input, printable(drafting.catalog.tensors.front().desc.name));
+}
+
 // How many rows mean something the run's arguments tell.
 Status extend_vocabulary_of_megatron(Drafting& drafting) {
   if (!drafting.request().extend_vocab) return {};
@@ -237,6 +248,7 @@ Status draft_megatron_as_megatron(Drafting& drafting) {
         request.input);
   }
   SW_TRY(find_routes(drafting));
+  SW_TRY(check_roots(drafting));
   SW_TRY(draft_as_stored(drafting));
   SW_TRY(extend_vocabulary_of_megatron(drafting));
   SW_TRY(upcycle(drafting, source.arguments));

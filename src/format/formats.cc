@@ -22,6 +22,7 @@
 #include "format/nemo/source.h"
 #include "format/peft/source.h"
 #include "format/safetensors/source.h"
+#include "format/torch_dcp/source.h"
 #include "format/torch_dist/source.h"
 #include "format/torch_files/source.h"
 #include "format/zarr/source.h"
@@ -29,9 +30,10 @@
 namespace shardwright {
 
 std::span<const SourceFormat* const> source_formats() {
-  static const std::array<const SourceFormat*, 20> formats = {
+  static const std::array<const SourceFormat*, 21> formats = {
       &torch_dist_source(),
       &fsdp_dtensor_source(),
+      &torch_dcp_source(),
       &zarr_source(),
       &legacy_source(),
       &dcp_source(),

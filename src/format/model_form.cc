@@ -12,9 +12,9 @@ Result<Catalog> ModelForm::megatron_catalog(const Checkpoint& checkpoint, bool /
   return checkpoint.catalog;
 }
 
-Status ModelForm::to_megatron(const ConvertRequest& /*request*/, Checkpoint& /*checkpoint*/,
-                              Catalog& /*wanted*/, Notes& /*notes*/) const {
-  return {};
+Result<bool> ModelForm::to_megatron(const ConvertRequest& /*request*/, Checkpoint& /*checkpoint*/,
+                                    Catalog& /*wanted*/, Notes& /*notes*/) const {
+  return false;
 }
 
 Result<std::string> ModelForm::common_state(const Checkpoint& checkpoint, Notes& /*notes*/) const {

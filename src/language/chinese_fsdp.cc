@@ -16,6 +16,19 @@ std::span<const Sentence> chinese_of_fsdp() {
        "{}: 其中所有张量的部分都是 {} 那个 rank 的，没有文件有张量 {} "
        "的其余部分：有文件被复制后覆盖了"
        "另一个文件；请从保存处重新复制"},
+      {"{}: its optimizer states are left out: {}", "{}: 略去其优化器状态：{}"},
+      {"{}: found Megatron's names behind others ({} the first), expected decoder.* or embedding.* "
+       "outermost, which Megatron asks for; --to safetensors keeps any names",
+       "{}: Megatron 的命名之前还有别的词（第一个是 {}），应以 decoder.* 或 embedding.* "
+       "开头，Megatron "
+       "要的是这样的名字；--to safetensors 保留任何名字"},
+      {"entry {}: {}; convert without the optimizer (--optimizer drop)",
+       "条目 {}: {}；请不带优化器转换（--optimizer drop）"},
+      {"found neither numbers nor names of parameters", "既不是参数的编号，也不是参数的名字"},
+      {"no parameter group has its number", "没有参数组有它的编号"},
+      {"its group has no such parameter", "它的参数组没有这样的参数"},
+      {"found a tensor, expected a setting", "发现张量，应为设置"},
+      {"no rule says whose state it is", "没有规则说明它是哪个参数的状态"},
       {"tensor {}: found {} of its pieces, expected {}{}", "张量 {}: 发现它的 {} 块，应为 {}{}"},
       {" of each expert from 0 to {}", "，专家 0 到 {} 各有"},
       {"tensor {}: found {} {}, expected {} {} as its other pieces",

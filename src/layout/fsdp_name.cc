@@ -3,6 +3,7 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <array>
 
 #include "base/text.h"
@@ -16,6 +17,7 @@ namespace {
 
 constexpr std::string_view kModule = "module.";
 constexpr std::string_view kModel = "model.module.";
+constexpr std::string_view kPlainModel = "model.";
 constexpr std::string_view kOptimizer = "optimizer.";
 constexpr std::string_view kState = "state.";
 constexpr std::string_view kGroups = "param_to_group_meta.";
@@ -32,6 +34,7 @@ constexpr std::array kRoles = {
     RoleName{FsdpName::Role::kExpAvgSq, ".exp_avg_sq"},
     RoleName{FsdpName::Role::kMomentum, ".momentum_buffer"},
     RoleName{FsdpName::Role::kStep, ".step"},
+    RoleName{FsdpName::Role::kMaster, ".param"},
 };
 
 std::string_view without_modules(std::string_view name) {
@@ -166,5 +169,24 @@ FsdpName split_fsdp_parameter(std::string_view parameter) {
 }
 
 bool is_fsdp_model_name(std::string_view name) { return name.starts_with(kModel); }
+
+bool is_torch_dcp_model_name(std::string_view name) {
+  if (!name.starts_with(kPlainModel)) return false;
+  name.remove_prefix(kPlainModel.size());
+  if (name.starts_with("embedding.word_embeddings.")) return true;
+  constexpr std::string_view kLayers = "decoder.layers.";
+  if (!name.starts_with(kLayers)) return false;
+  name.remove_prefix(kLayers.size());
+  constexpr std::array<std::string_view, 5> kModules = {".self_attention.", ".mlp.linear_fc",
+                                                        ".mlp.router.", ".mlp.experts.", ".mixer."};
+  return take_number(name) && std::ranges::any_of(kModules, [&](std::string_view module) {
+           return name.starts_with(module);
+         });
+}
+
+std::optional<std::string> fsdp_model_name(std::string_view torch_dcp_name) {
+  if (!torch_dcp_name.starts_with(kPlainModel)) return std::nullopt;
+  return std::string(kModel) + std::string(torch_dcp_name.substr(kPlainModel.size()));
+}
 
 }  // namespace shardwright

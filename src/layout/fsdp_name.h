@@ -11,7 +11,14 @@ namespace shardwright {
 
 /// A tensor of a Megatron-FSDP checkpoint (`fsdp_dtensor`) as part of a canonical one.
 struct FsdpName {
-  enum class Role : std::uint8_t { kModel, kExpAvg, kExpAvgSq, kMomentum, kStep };
+  enum class Role : std::uint8_t {
+    kModel,
+    kExpAvg,
+    kExpAvgSq,
+    kMomentum,
+    kStep,
+    kMaster,  ///< apart from the model's weight: Megatron-FSDP itself has none such
+  };
   enum class Half : std::uint8_t { kWhole, kGate, kValue };  ///< of a gated linear_fc1: _w, _v
 
   Role role = Role::kModel;
@@ -56,5 +63,13 @@ struct FsdpGroupEntry {
 
 /// Whether an entry of that name shows a Megatron-FSDP checkpoint.
 [[nodiscard]] bool is_fsdp_model_name(std::string_view name);
+
+/// Whether an entry of that name shows what Megatron saves as torch_dcp, and a second version of
+/// Megatron-FSDP by itself: `model.` and a module's name, `model.decoder.layers.0.mlp.…`. Hugging
+/// Face's decoders are called so too and have other modules.
+[[nodiscard]] bool is_torch_dcp_model_name(std::string_view name);
+
+/// `model.module.PARAMETER` of what torch_dcp calls `model.PARAMETER`; nullopt for others.
+[[nodiscard]] std::optional<std::string> fsdp_model_name(std::string_view torch_dcp_name);
 
 }  // namespace shardwright

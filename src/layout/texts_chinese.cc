@@ -164,6 +164,9 @@ constexpr std::array kChineseTexts = {
          "PEFT 文件中的 adapter，不含基座模型；shardwright merge-adapter 把它并入基座"},
     Text{"format.safetensors",
          "带有 Megatron 命名的 safetensors 文件：--to safetensors 由其 checkpoint 写出"},
+    Text{"format.torch_dcp",
+         "Megatron 模型的 DCP 文件，使用其模块的命名，由 --use-torch-fsdp2 --ckpt-format torch_dcp "
+         "保存和加载"},
     Text{"format.torch_dist", "metadata.json 标明 torch_dist：布局在元数据中，不在文件名中"},
     Text{"format.torch_files", "torch 文件中的 state dict，使用 Hugging Face 命名"},
     Text{"kind.dense", "稠密模型：没有属于专家的张量"},

@@ -194,6 +194,10 @@ inline constexpr std::array kEnglishTexts = {
     Text{
         "format.safetensors",
         "safetensors files with Megatron's names: what --to safetensors writes of its checkpoints"},
+    Text{"format.torch_dcp",
+         "DCP files of a Megatron model under its modules' names, as --use-torch-fsdp2 "
+         "--ckpt-format "
+         "torch_dcp saves and loads them"},
     Text{"format.torch_dist",
          "metadata.json names torch_dist: layout is in the metadata, not in names"},
     Text{"format.torch_files", "torch files of a state dict with Hugging Face names"},

@@ -22,6 +22,10 @@ struct CanonicalTensor {
 /// Whether the tensors are named as Megatron-Core names a decoder's.
 [[nodiscard]] bool has_megatron_names(const Catalog& catalog);
 
+/// Whether some of them stand where Megatron's own models have them: outermost, or in the part of
+/// one that reads, sees or hears. A wrapper's word before them is none that Megatron asks for.
+[[nodiscard]] bool has_megatron_roots(const Catalog& catalog);
+
 /// Appends what the stored tensor `index` of a catalog is made of, under `name`: one tensor per
 /// layer where its first axis counts them, else the tensor itself.
 void append_canonical(const Catalog& catalog, std::uint32_t index, std::string_view name,

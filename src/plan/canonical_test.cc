@@ -33,6 +33,27 @@ TEST(MegatronNames, AreThoseOfItsModules) {
   EXPECT_FALSE(is_megatrons("transformer_blocks.0.attn.to_q.weight"));
 }
 
+TEST(MegatronNames, StandWhereMegatronHasThem) {
+  const auto has_roots = [](const char* name) {
+    Catalog catalog;
+    catalog.tensors.push_back({{name, DType::kF32, {1}}, ChunkList(1)});
+    return has_megatron_roots(catalog);
+  };
+  for (const char* name :
+       {"decoder.layers.mlp.linear_fc1.weight", "embedding.word_embeddings.weight",
+        "llava_model.language_model.decoder.final_norm.weight",
+        "thinker.language_model.embedding.word_embeddings.weight",
+        "vision_model.decoder.layers.0.mlp.linear_fc1.weight",
+        "double_blocks.0.self_attention.linear_proj.weight"}) {
+    EXPECT_TRUE(has_roots(name)) << name;
+  }
+  for (const char* name :
+       {"model.decoder.layers.0.mlp.linear_fc1.weight", "net.embedding.word_embeddings.weight",
+        "state.model.language_model.decoder.final_norm.weight"}) {
+    EXPECT_FALSE(has_roots(name)) << name;
+  }
+}
+
 TEST(OptimizerNames, AreThoseOfTorchsStateDictsToo) {
   for (const char* name :
        {"optimizer.state.exp_avg.decoder.x", "optimizer.param_groups.W.lr",

@@ -217,6 +217,7 @@ def build(args, hooks=(), **wrapping):
         ddp_config=buckets,
         data_parallel_random_init=False,
         use_megatron_fsdp=buckets.use_megatron_fsdp,
+        use_torch_fsdp2=args.use_torch_fsdp2,
     )
 
 

@@ -18,9 +18,10 @@ class FsdpForm final : public ModelForm {
                         : canonical_from_fsdp(stored, checkpoint.arguments, notes);
   }
 
-  Status to_megatron(const ConvertRequest& request, Checkpoint& checkpoint, Catalog& wanted,
-                     Notes& notes) const override {
-    return undo_fsdp(request, checkpoint, wanted, notes);
+  Result<bool> to_megatron(const ConvertRequest& request, Checkpoint& checkpoint, Catalog& wanted,
+                           Notes& notes) const override {
+    SW_TRY(undo_fsdp(request, checkpoint, wanted, notes));
+    return false;
   }
 
   Result<std::string> common_state(const Checkpoint& checkpoint, Notes& notes) const override {
@@ -46,27 +47,31 @@ class FsdpForm final : public ModelForm {
   }
 
   ModelOutline outline(const Checkpoint& checkpoint) const override {
-    const Status layers = check_layers(checkpoint);
-    if (!layers) return {{{"layers", layers.error().message}}, std::nullopt};
-    Catalog pieces;  // without their chunks, of which there may be a million
-    for (const StoredTensor& tensor : checkpoint.catalog.tensors) {
-      // What a copy may have and a model has not is told where it has to be read: such names,
-      // pieces that don't go together.
-      if (!split_fsdp_name(tensor.desc.name)) continue;
-      pieces.tensors.push_back({tensor.desc, ChunkList(tensor.desc.shape.size())});
-    }
-    const Status whole = check_fsdp_pieces(pieces);
-    if (!whole && whole.error().code == Code::kUnmatchedSource) {
-      return {{{"pieces", whole.error().message}}, std::nullopt};
-    }
-    Notes left_out;
-    Result<Catalog> model = named_canonically(pieces, checkpoint.arguments, left_out);
-    if (!model) return {};
-    return {{}, *std::move(model)};
+    return outline_of_fsdp(checkpoint.catalog, checkpoint.arguments);
   }
 };
 
 }  // namespace
+
+ModelOutline outline_of_fsdp(const Catalog& catalog, const Arguments& arguments) {
+  const Status layers = check_fsdp_stages(catalog, arguments);
+  if (!layers) return {{{"layers", layers.error().message}}, std::nullopt};
+  Catalog pieces;  // without their chunks, of which there may be a million
+  for (const StoredTensor& tensor : catalog.tensors) {
+    // What a copy may have and a model has not is told where it has to be read: such names, pieces
+    // that don't go together.
+    if (!split_fsdp_name(tensor.desc.name)) continue;
+    pieces.tensors.push_back({tensor.desc, ChunkList(tensor.desc.shape.size())});
+  }
+  const Status whole = check_fsdp_pieces(pieces);
+  if (!whole && whole.error().code == Code::kUnmatchedSource) {
+    return {{{"pieces", whole.error().message}}, std::nullopt};
+  }
+  Notes left_out;
+  Result<Catalog> model = named_canonically(pieces, arguments, left_out);
+  if (!model) return {};
+  return {{}, *std::move(model)};
+}
 
 const ModelForm& fsdp_form() {
   static const FsdpForm form;

@@ -42,6 +42,8 @@ std::string_view state_prefix(Role role) {
       return "optimizer.state.exp_avg_sq.";
     case Role::kMomentum:
       return "optimizer.state.momentum_buffer.";
+    case Role::kMaster:
+      return "optimizer.state.param.";
     default:
       return "";
   }
@@ -63,6 +65,7 @@ struct Pieces {
   std::vector<std::string> order;
   std::unordered_map<std::string, Parts> parts;  // by parameter, behind what it is of it
   std::unordered_set<std::string> trained;       // parameters with a state
+  std::unordered_set<std::string> mastered;      // those whose master weight is apart
   std::size_t rng_states = 0;
 };
 
@@ -116,6 +119,7 @@ Result<Pieces> gather_pieces(const Catalog& catalog) {
       continue;
     }
     if (name->role != Role::kModel) pieces.trained.insert(name->parameter);
+    if (name->role == Role::kMaster) pieces.mastered.insert(name->parameter);
     if (name->role == Role::kStep) continue;
     const std::string whole = std::string(state_prefix(name->role)) + name->parameter;
     const auto [found, is_new] = pieces.parts.try_emplace(whole);
@@ -243,6 +247,7 @@ class Renaming {
     }
     // Buffers (a router's bias) and frozen weights have no state, hence no main weight.
     if (parts.role != Role::kModel || !pieces_.trained.contains(parts.parameter)) return {};
+    if (pieces_.mastered.contains(parts.parameter)) return {};
     const std::size_t end = out.size();
     for (std::size_t i = first; i < end; ++i) {
       StoredTensor main_weight = out[i];
@@ -426,7 +431,8 @@ Status undo_fsdp(const ConvertRequest& request, Checkpoint& source, Catalog& cat
   SW_TRY(check_fsdp_stages(stored, source.arguments));
   if (with_optimizer) SW_TRY(check_fsdp_settings(stored));
   source.common_state = SW_TRY(make_common_state(stored, *source.files, with_optimizer, notes));
-  const bool stays = request.format == fsdp_dtensor_target().traits().name;
+  const bool is_own = is_fsdp(source);
+  const bool stays = is_own && request.format == fsdp_dtensor_target().traits().name;
   if (with_optimizer && !stays) {
     std::string note = SW_TRY(note_on_like_groups(source.common_state));
     if (!note.empty()) notes.push_back(std::move(note));
@@ -436,7 +442,7 @@ Status undo_fsdp(const ConvertRequest& request, Checkpoint& source, Catalog& cat
     std::ranges::move(renamed_settings(stored, tensors), std::back_inserter(catalog.objects));
   }
   source.versioned_names = versioned_names_of(stored, stays);
-  if (!request.dtype && !stays) notes.push_back(note_on_main_weights(catalog));
+  if (!request.dtype && is_own && !stays) notes.push_back(note_on_main_weights(catalog));
   return {};
 }
 

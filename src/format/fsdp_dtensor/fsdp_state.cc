@@ -249,7 +249,8 @@ std::vector<std::string> path_of_setting(std::string_view parameter, std::string
 
 Result<Arguments> read_fsdp_arguments(const Catalog& catalog, SourceFiles& files) {
   const bool is_fsdp = std::ranges::any_of(catalog.tensors, [](const StoredTensor& tensor) {
-    return is_fsdp_model_name(tensor.desc.name);
+    const std::string& name = tensor.desc.name;
+    return is_fsdp_model_name(name) || is_torch_dcp_model_name(name);
   });
   const StoredObject* args = find_object(catalog, kArgs);
   if (args == nullptr || !is_fsdp) return Arguments{};
