@@ -22,6 +22,7 @@
 #include "layout/model_head.h"
 #include "layout/module_wrappers.h"
 #include "model/apply.h"
+#include "plan/canonical.h"
 
 namespace shardwright {
 namespace {
@@ -66,6 +67,8 @@ class NamingSearch {
     std::ranges::copy_if(whole, std::back_inserter(apart),
                          [&](const HfNaming& each) { return !is_inside_another(each, whole); });
     whole = std::move(apart);
+    const auto is_in_state = [](const HfNaming& each) { return has_word(each.prefix_, "state"); };
+    if (!std::ranges::all_of(whole, is_in_state)) std::erase_if(whole, is_in_state);
     if (whole.size() > 1) {
       return fail(Code::kTwoCheckpoints,
                   "a whole {} model lies under each of '{}' and '{}'; convert takes one of them by "
@@ -144,14 +147,18 @@ class NamingSearch {
     }
   }
 
-  // Optimizers that put the kind of a state first repeat the model's names behind it.
+  static bool has_word(std::string_view prefix, std::string_view word) {
+    return ("." + std::string(prefix)).find(fmt::format(".{}.", word)) != std::string::npos;
+  }
+
+  // Optimizers that put the kind of a state first repeat the model's names behind it. What trainers
+  // call the state of a whole run is none of them: `state.model.`.
   static bool is_of_states(std::string_view prefix) {
-    constexpr std::array<std::string_view, 7> kStates = {
-        "state",           "exp_avg", "exp_avg_sq",  "max_exp_avg_sq",
-        "momentum_buffer", "step",    "param_groups"};
-    return std::ranges::any_of(kStates, [&](std::string_view state) {
-      return ("." + std::string(prefix)).find(fmt::format(".{}.", state)) != std::string::npos;
-    });
+    constexpr std::array<std::string_view, 6> kStates = {
+        "exp_avg", "exp_avg_sq", "max_exp_avg_sq", "momentum_buffer", "step", "param_groups"};
+    return is_optimizer_name(std::string(prefix) + "weight") ||
+           std::ranges::any_of(kStates,
+                               [&](std::string_view state) { return has_word(prefix, state); });
   }
 
   void count_hf_names() {

@@ -267,5 +267,21 @@ TEST(TorchDcpSource, OtherNamesBeforeMegatronsAreRefused) {
   }
 }
 
+class PrefixedDcp : public testing::TestWithParam<const char*> {};
+
+// Composer's state of a run among them, which is no optimizer's.
+TEST_P(PrefixedDcp, IsTheModelBehindAnyNames) {
+  const TemporaryFolder folder;
+  const auto done = converted(put_renamed(folder, "dcp", "", GetParam()), folder / "out", "hf");
+  ASSERT_TRUE(done) << done.error().text();
+  EXPECT_EQ(
+      difference(*read_all_tensors(folder / "out"), *read_all_tensors(golden_path("hf/llama3/hf"))),
+      "");
+}
+
+INSTANTIATE_TEST_SUITE_P(Prefixes, PrefixedDcp,
+                         testing::Values("state.model.model.", "state.", "x.state.y.", "app.model.",
+                                         "_orig_mod.", "module."));
+
 }  // namespace
 }  // namespace shardwright

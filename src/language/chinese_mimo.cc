@@ -151,8 +151,10 @@ std::span<const Sentence> chinese_of_mimo() {
       {"{}: this is one rank's state of a Megatron run; give the folder that holds the "
        "mp_rank_* folders",
        "{}: 这是 Megatron 训练的一个 rank 的状态；请给出含有 mp_rank_* 文件夹的文件夹"},
-      {"{}: no tensors in its dict, nor under state_dict, model, module or model_state_dict",
-       "{}: 它的 dict 中没有张量，state_dict、model、module 和 model_state_dict 之下也没有"},
+      {"{}: no tensors in its dict, nor under state_dict, model, module, model_state_dict or "
+       "state.model",
+       "{}: 它的 dict 中没有张量，state_dict、model、module、model_state_dict 和 state.model "
+       "之下也没有"},
       {"its state dict", "它的 state dict"},
       {"tensor {}: this is a component's, and family {} has none; it is of another model",
        "张量 {}: 属于一个组件，而家族 {} 没有组件；它是另一个模型的"},

@@ -21,7 +21,12 @@ constexpr std::array<std::string_view, 6> kOptimizerKeys = {
 bool is_optimizer_key(std::string_view path) {
   const auto last = [&] { return path.substr(path.find_last_of('.') + 1); };
   const bool is_numbered = last().find_first_not_of("0123456789") == std::string_view::npos;
-  if (is_numbered && path.contains('.')) path = path.substr(0, path.find_last_of('.'));
+  if (path.contains('.')) {
+    // Composer's go by their class: `optimizers.AdamW`.
+    const std::string_view outer = path.substr(0, path.find_last_of('.'));
+    const bool is_named = outer == "optimizers" || outer.ends_with(".optimizers");
+    if (is_numbered || is_named) path = outer;
+  }
   return std::ranges::find(kOptimizerKeys, last()) != kOptimizerKeys.end();
 }
 

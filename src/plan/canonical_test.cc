@@ -60,6 +60,7 @@ TEST(OptimizerNames, AreThoseOfTorchsStateDictsToo) {
         "chained_0.param_groups", "app.optim.state.model.norm.weight.step",
         "app.optim.param_groups.0.lr", "app.optim.param_groups", "optim.state.W.exp_avg",
         "opt.param_groups.W.lr", "optimizers.0.state.W.exp_avg_sq",
+        "state.optimizers.AdamW.state.model.norm.weight.exp_avg",
         "optimizer_state_dict.state.0.step", "state.model.norm.weight.exp_avg", "state.W.step",
         "param_groups.W.betas.0"}) {
     EXPECT_TRUE(is_optimizer_name(name)) << name;

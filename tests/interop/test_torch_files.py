@@ -52,6 +52,17 @@ def test_shards_with_an_index(shardwright, model, tmp_path):
     same_for_every_command(shardwright, folder, tmp_path)
 
 
+def test_the_state_of_a_run(shardwright, model, tmp_path):
+    """Composer's, beside the states of its optimizers and of the random numbers."""
+    folder, tensors = model
+    state = {"model": tensors, "optimizers": {"AdamW": {"state": {"a": {"exp_avg": torch.ones(2)}}}}}
+    torch.save({"state": state, "rng": [{"cuda": torch.zeros(4)}]}, folder / "latest-rank0.pt")
+    shardwright("diff", folder / "latest-rank0.pt", LLAMA)
+    done = shardwright("convert", folder / "latest-rank0.pt", tmp_path / "out", "--to", "torch_dist")
+    assert "optimizers" in done.stdout + done.stderr
+    shardwright("diff", tmp_path / "out", LLAMA)
+
+
 @pytest.mark.parametrize("key", [None, "state_dict", "model", "module"])
 @pytest.mark.parametrize("name", ["epoch7.pt", "weights.pth"])
 def test_a_file_by_itself(shardwright, model, tmp_path, key, name):

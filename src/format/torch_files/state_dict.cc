@@ -57,6 +57,8 @@ std::vector<std::string> state_dicts_beside(Value root, Value state_dict) {
 }  // namespace
 
 Result<Value> find_state_dict(Value root, const std::string& file) {
+  // Composer saves the state of a run: the model's, its optimizers', its callbacks'.
+  constexpr std::string_view kState = "state";
   constexpr std::array<std::string_view, 4> kKeys = {"state_dict", "model", "module",
                                                      "model_state_dict"};
   const Value pairs = dict_pairs(root);
@@ -84,10 +86,13 @@ Result<Value> find_state_dict(Value root, const std::string& file) {
   // A training checkpoint may hold further tensors: the state of the random numbers.
   if (!chosen.empty()) return dict_pairs(root.find(chosen));
   if (holds_tensor(pairs)) return pairs;
-  return fail(Code::kUnsupportedFormat,
-              "{}: no tensors in its dict, nor under state_dict, model, module or "
-              "model_state_dict",
-              file);
+  const Value of_run = dict_pairs(root.find(kState).find("model"));
+  if (holds_tensor(of_run)) return of_run;
+  return fail(
+      Code::kUnsupportedFormat,
+      "{}: no tensors in its dict, nor under state_dict, model, module, model_state_dict or "
+      "state.model",
+      file);
 }
 
 Result<TensorsBeside> tensors_beside(Value root, Value state_dict, Allowance& allowance) {
@@ -95,8 +100,14 @@ Result<TensorsBeside> tensors_beside(Value root, Value state_dict, Allowance& al
   const Value pairs = dict_pairs(root);
   if (pairs == state_dict) return beside;
   for (std::size_t i = 0; i < pairs.size(); ++i) {
-    if (dict_pairs(pairs.value(i)) == state_dict) continue;
-    SW_TRY(beside.add(pairs.key(i), pairs.value(i), allowance));
+    const Value value = dict_pairs(pairs.value(i));
+    if (value == state_dict) continue;
+    const bool is_around = dict_pairs(value.find("model")) == state_dict;
+    for (std::size_t k = 0; is_around && k < value.size(); ++k) {
+      if (dict_pairs(value.value(k)) == state_dict) continue;
+      SW_TRY(beside.add(value.key(k), value.value(k), allowance));
+    }
+    if (!is_around) SW_TRY(beside.add(pairs.key(i), pairs.value(i), allowance));
   }
   return beside;
 }
