@@ -351,6 +351,16 @@ bool may_be_bare(const Catalog& catalog) {
 
 namespace {
 
+// What wrappers leave in names that are otherwise Hugging Face's.
+bool may_be_wrapped(const Catalog& catalog) {
+  return std::ranges::any_of(catalog.tensors, [](const StoredTensor& tensor) {
+    constexpr std::array<std::string_view, 2> kWrapped = {"module.", "base_model.model."};
+    const std::string& name = tensor.desc.name;
+    const auto begins_it = [&](std::string_view begin) { return name.starts_with(begin); };
+    return has_module_wrapper(name) || std::ranges::any_of(kWrapped, begins_it);
+  });
+}
+
 // The embedding once more, as the head.
 void add_head(const TiedHead& head, Catalog& catalog) {
   const auto embedding = std::ranges::find_if(catalog.tensors, [&](const StoredTensor& tensor) {
@@ -408,6 +418,14 @@ std::optional<HfNaming> find_without_head(const ModelFacts& facts, const Catalog
 
 Status rename(const HfNaming& naming, std::initializer_list<Catalog*> catalogs, OtherTensors others,
               Notes& notes) {
+  const auto wrapped = std::ranges::find_if(
+      (*catalogs.begin())->tensors,
+      [](const StoredTensor& tensor) { return has_module_wrapper(tensor.desc.name); });
+  if (wrapped != (*catalogs.begin())->tensors.end()) {
+    notes.push_back(
+        translated("names are taken without what FSDP and torch.compile put into them: {}",
+                   printable(wrapped->desc.name)));
+  }
   Notes again;  // of the catalogs behind the first
   Notes* told = &notes;
   for (Catalog* catalog : catalogs) {
@@ -439,7 +457,8 @@ Result<bool> name_as_hf(const FamilyChoice& choice, const Checkpoint& checkpoint
   for (Catalog* catalog : catalogs) take_adapters_of_wrapped(*catalog);
   SW_TRY(name_lone_head(choice, checkpoint, catalogs, notes));
   const bool is_plain = traits.records == Records::kNone;
-  if (is_plain && !may_be_bare(checkpoint.catalog)) return false;
+  const bool may_differ = may_be_bare(checkpoint.catalog) || may_be_wrapped(**catalogs.begin());
+  if (is_plain && !may_differ) return false;
   const Mappings mappings = SW_TRY(load_mappings(choice, checkpoint));
   Notes told_later;
   const auto facts = find_model_facts(choice, checkpoint, mappings, {}, told_later);

@@ -70,7 +70,8 @@ class HfNaming {
 /// Gives a checkpoint that was opened as a Hugging Face model, whatever its files are, that model's
 /// names, a head that stands for the embedding its name too: `catalogs` are the part of it that is
 /// wanted, and others that are to have the same names. Of safetensors only such whose names begin
-/// with their layers are looked at: they lack the model's part, or are the trainer's own. Names
+/// with their layers are looked at, which lack the model's part or are the trainer's own, and such
+/// in which wrappers have left theirs. Names
 /// that are no model of the family stay, and where SourceTraits::is_named_by_family are an error:
 /// those of map_from_hf. True: a model without a head got the embedding once more as that. Errors
 /// besides: there those of finding the family; those of HfNaming.

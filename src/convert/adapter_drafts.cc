@@ -299,6 +299,9 @@ Status take_adapter(Drafting& drafting) {
   SW_TRY(check_base(drafting, config));
   TakenAdapter taken;
   taken.adapter = SW_TRY(open_peft_adapter(request.adapter));
+  if (std::string note = note_on_names(taken.adapter); !note.empty()) {
+    drafting.tell(std::move(note));
+  }
   const ModelTensors model =
       SW_TRY(model_tensors(drafting.source().catalog, config, drafting.source().files.get()));
   const std::optional<TiedHead> tied = SW_TRY(find_tied_head(config, model.tensors));

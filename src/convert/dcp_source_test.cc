@@ -283,5 +283,21 @@ INSTANTIATE_TEST_SUITE_P(Prefixes, PrefixedDcp,
                          testing::Values("state.model.model.", "state.", "x.state.y.", "app.model.",
                                          "_orig_mod.", "module."));
 
+// As save_pretrained() writes them of a model that is still wrapped.
+TEST(WrappedSafetensors, HaveTheModelsNames) {
+  for (const char* wrapper : {"_orig_mod.", "module.", "base_model.model."}) {
+    const TemporaryFolder folder;
+    EXPECT_TRUE(
+        convert_now(to_safetensors(put_renamed(folder, "dcp", "", wrapper), folder / "model")));
+    fs::copy(golden_path("hf/llama3/hf/config.json"), folder / "model/config.json");
+    const auto done = converted(folder / "model", folder / "out", "hf");
+    ASSERT_TRUE(done) << done.error().text();
+    EXPECT_THAT(done->notes, testing::Contains(HasSubstr("names are taken without")));
+    EXPECT_EQ(difference(*read_all_tensors(folder / "out"),
+                         *read_all_tensors(golden_path("hf/llama3/hf"))),
+              "");
+  }
+}
+
 }  // namespace
 }  // namespace shardwright

@@ -341,6 +341,7 @@ Status draft_peft_as_megatron(Drafting& drafting) {
   }
   const bool is_swift = request.adapter_names == AdapterNames::kSwift;
   const PeftAdapter adapter = SW_TRY(open_peft_adapter(drafting.source().location.path));
+  if (std::string note = note_on_names(adapter); !note.empty()) drafting.tell(std::move(note));
   SW_TRY(check_plain(adapter, is_swift));
   SW_TRY(load_mappings(drafting));
   const ModelFacts known =

@@ -19,6 +19,9 @@ std::span<const Sentence> chinese_of_adapters() {
        "0：请填入训练所用的数"},
       {"{}: found peft of the kind {}, expected LoRA, CanonicalLoRA or DoRA",
        "{}: 发现 {} 类型的 peft，应为 LoRA、CanonicalLoRA 或 DoRA"},
+      {"{}: names are taken as PEFT gives them: {} has what wrappers put there, or lacks what PEFT "
+       "puts before it",
+       "{}: 名字按 PEFT 的写法读取：{} 含有包装器加入的部分，或缺少 PEFT 加在前面的部分"},
       {"'s peft section", "的 peft 部分"},
       {"'s model_transform section", "的 model_transform 部分"},
       {"the run's arguments", "训练参数"},

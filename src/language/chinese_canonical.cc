@@ -24,6 +24,8 @@ std::span<const Sentence> chinese_of_canonical() {
        "的基础模型保存下来（transformers "
        "的 AutoModelForSequenceClassification 或 "
        "AutoModelForTokenClassification），再给出那个目录"},
+      {"names are taken without what FSDP and torch.compile put into them: {}",
+       "读取名字时去掉 FSDP 和 torch.compile 加入的部分：{}"},
       {"{}: tensor {}: the base model has no tensor {}{}; is this the adapter of another model?",
        "{}: 张量 {}: 基础模型没有张量 {}{}；这是另一个模型的 adapter 吗？"},
       {" (the adapter was made for {})", "（该 adapter 是为 {} 制作的）"},

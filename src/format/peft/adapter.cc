@@ -12,6 +12,7 @@
 #include "format/safetensors_reader.h"
 #include "io/source_files.h"
 #include "io/watched_directory.h"
+#include "layout/module_wrappers.h"
 #include "model/expert_parameter.h"
 #include "remote/open_path.h"
 #include "tensor/strided_copy.h"
@@ -65,10 +66,30 @@ std::optional<AdapterRole> adapter_role_of(std::vector<std::string_view> words) 
   return std::nullopt;
 }
 
-std::optional<AdapterPart> adapter_part_of(std::string_view name) {
-  if (!name.starts_with(kWrapperPrefix)) return std::nullopt;
-  std::vector<std::string_view> words = split_at(name.substr(kWrapperPrefix.size()), '.');
-  if (std::ranges::any_of(words, &std::string_view::empty)) return std::nullopt;
+// Trainers that save only what they trained leave `base_model.model` away, of all names.
+enum class PeftWrapper : std::uint8_t { kNamed, kLeftAway };
+
+// The words of a name as PEFT writes it, without `base_model.model`. Wrappers of the model within
+// PEFT's, or around it, leave theirs too.
+std::vector<std::string_view> words_of_peft(std::string_view name, PeftWrapper wrapper) {
+  std::vector<std::string_view> words = split_at(name, '.');
+  std::erase_if(words, is_module_wrapper);
+  if (words.size() > 1 && words[0] == "module" && words[1] == "base_model") {
+    words.erase(words.begin());
+  }
+  const bool has_prefix = words.size() > 1 && words[0] == "base_model" && words[1] == "model";
+  if (has_prefix) words.erase(words.begin(), words.begin() + 2);
+  if (has_prefix == (wrapper == PeftWrapper::kNamed)) return words;
+  return {};
+}
+
+bool is_as_peft_writes(std::string_view name) {
+  return name.starts_with(kWrapperPrefix) && !has_module_wrapper(name);
+}
+
+std::optional<AdapterPart> adapter_part_of(std::string_view name, PeftWrapper wrapper) {
+  std::vector<std::string_view> words = words_of_peft(name, wrapper);
+  if (words.empty() || std::ranges::any_of(words, &std::string_view::empty)) return std::nullopt;
   const auto lora =
       std::ranges::find_if(words, [](std::string_view word) { return word.starts_with("lora_"); });
   if (lora != words.end()) {
@@ -208,12 +229,21 @@ class AdapterOpening {
     return fmt::format("{}.{}", module, parameters[parameters.size() - 1 - depth]);
   }
 
+  [[nodiscard]] PeftWrapper wrapper_of_names() const {
+    const bool is_named =
+        std::ranges::any_of(adapter_.catalog.tensors, [](const StoredTensor& tensor) {
+          return !words_of_peft(tensor.desc.name, PeftWrapper::kNamed).empty();
+        });
+    return is_named ? PeftWrapper::kNamed : PeftWrapper::kLeftAway;
+  }
+
   Status sort_tensors() {
     std::vector<std::string> unknown;
+    const PeftWrapper wrapper = wrapper_of_names();
     for (std::uint32_t i = 0; i < adapter_.catalog.tensors.size(); ++i) {
       const std::string& name = desc(i).name;
       if (is_said_again(i)) continue;
-      const std::optional<AdapterPart> part = adapter_part_of(name);
+      const std::optional<AdapterPart> part = adapter_part_of(name, wrapper);
       const bool is_inner = part && part->role != AdapterRole::kSaved &&
                             part->target.ends_with(kInner) && !parameter_of(part->target);
       if (!part || is_inner ||
@@ -221,6 +251,7 @@ class AdapterOpening {
         unknown.push_back(name);
         continue;
       }
+      if (adapter_.other_name.empty() && !is_as_peft_writes(name)) adapter_.other_name = name;
       if (part->role == AdapterRole::kSaved) {
         adapter_.saved.push_back({part->target, i, part->is_under_rows});
         continue;
@@ -432,6 +463,14 @@ Result<LoraConfig> read_peft_config(const Directory& folder) {
   }
   if (!text) return std::unexpected(text.error());
   return read_lora_config(*text);
+}
+
+std::string note_on_names(const PeftAdapter& adapter) {
+  if (adapter.other_name.empty()) return {};
+  return translated(
+      "{}: names are taken as PEFT gives them: {} has what wrappers put there, or lacks what PEFT "
+      "puts before it",
+      kPeftWeightsFile, printable(adapter.other_name));
 }
 
 Result<PeftAdapter> open_peft_adapter(const std::string& path) {

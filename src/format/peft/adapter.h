@@ -67,7 +67,12 @@ struct PeftAdapter {
   std::vector<LoraParameter> parameters;
   std::vector<SavedTensor> saved;
   std::vector<TokenRows> rows;
+  /// The first stored name that is not as PEFT writes it; empty where all are.
+  std::string other_name;
 };
+
+/// What to tell of an adapter whose names are not as PEFT writes them; empty where they are.
+[[nodiscard]] std::string note_on_names(const PeftAdapter& adapter);
 
 /// What PEFT calls the files of an adapter.
 inline constexpr std::string_view kPeftConfigFile = "adapter_config.json";

@@ -61,6 +61,26 @@ TEST(PeftAdapter, ModulesAndWholeTensors) {
   EXPECT_EQ(adapter->saved[2].name, "score.weight");
 }
 
+// Of FSDP and torch.compile around the model or within it, and of trainers that leave PEFT's away.
+TEST(PeftAdapter, NamesThatWrappersHaveChanged) {
+  for (const std::string module :
+       {"_orig_mod.base_model.model.q_proj", "base_model.model._orig_mod.q_proj",
+        "base_model.model._fsdp_wrapped_module.q_proj", "module.base_model.model.q_proj",
+        "q_proj"}) {
+    const TemporaryFolder folder;
+    put_adapter(folder, {{module + ".lora_A.weight", DType::kF32, {2, 8}},
+                         {module + ".lora_B.weight", DType::kF32, {6, 2}}});
+    const auto adapter = open_peft_adapter(folder.path());
+    ASSERT_TRUE(adapter) << adapter.error().text();
+    ASSERT_EQ(adapter->modules.size(), 1U) << module;
+    EXPECT_EQ(adapter->modules[0].name, "q_proj");
+    EXPECT_THAT(note_on_names(*adapter), HasSubstr(module + ".lora_A.weight"));
+  }
+  const TemporaryFolder folder;
+  put_adapter(folder, {f32("q.lora_A.weight", {2, 8}), f32("q.lora_B.weight", {6, 2})});
+  EXPECT_EQ(note_on_names(open_peft_adapter(folder.path()).value()), "");
+}
+
 TEST(PeftAdapter, LengthsOfDora) {
   const char* const config = R"({"peft_type": "LORA", "r": 2, "use_dora": true})";
   for (const char* name : {"q.lora_magnitude_vector", "q.lora_magnitude_vector.default.weight"}) {
