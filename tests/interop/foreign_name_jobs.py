@@ -18,6 +18,8 @@ def save_named(folder, out, names, newer=False, before=""):
     mesh = init_device_mesh("cpu", (dist.get_world_size(),))
     if names == "titan":
         own = foreign_names.titan(tensors, config, newer)
+    elif names == "prime":
+        own = foreign_names.prime(tensors)
     else:
         own = foreign_names.tune(tensors, config)
     state = {before + k: distribute_tensor(v, mesh, [Shard(0)]) for k, v in own.items()}

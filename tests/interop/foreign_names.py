@@ -112,6 +112,28 @@ def titan(tensors, config, newer=False):
     return {**renamed(rest, ends, layer, head_dim), **stacks}
 
 
+PRIME_LAYER = {
+    "mlp.gate.weight": "mlp.router.gate.weight",
+    "mlp.gate.e_score_correction_bias": "mlp.expert_bias",
+    "mlp.shared_experts.gate_proj.weight": "mlp.shared_expert.w1",
+    "mlp.shared_experts.up_proj.weight": "mlp.shared_expert.w3",
+    "mlp.shared_experts.down_proj.weight": "mlp.shared_expert.w2",
+}
+
+
+def prime(tensors):
+    """As prime-rl does it: Hugging Face's names but for routers and experts, and counters beside them."""
+    rest, stacks = stacked(tensors, "moe.experts.")
+    own = {f"model.{name.replace('moe.', 'mlp.')}": tensor for name, tensor in stacks.items()}
+    for name, tensor in rest.items():
+        split = re.fullmatch(r"(model\.layers\.\d+\.)(.*)", name)
+        new = split[1] + PRIME_LAYER.get(split[2], split[2]) if split else name
+        own[new] = tensor
+        if new.endswith("router.gate.weight"):
+            own[new.replace("router.gate.weight", "tokens_per_expert")] = torch.zeros(len(tensor))
+    return own
+
+
 def tune(tensors, config):
     """As torchtune does it."""
     is_meta = config["model_type"] in ("llama", "mistral")

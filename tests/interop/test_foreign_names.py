@@ -31,6 +31,16 @@ def test_torchtune(shardwright, ranks, tmp_path, family):
     is_the_model(shardwright, tmp_path / "tune", tmp_path, model, "--hf-config", model)
 
 
+@pytest.mark.parametrize("family", ["qwen3_moe", "deepseek_v3"])
+def test_prime_rl(shardwright, ranks, tmp_path, family):
+    """Its trainer's checkpoints, found from the run's folder."""
+    model, run = GOLDEN / "hf" / family / "hf", tmp_path / "run"
+    ranks("foreign_name_jobs", "save_named", 2, folder=model, out=run / "checkpoints/step_5/trainer",
+          names="prime", before="app.model.")  # fmt: skip
+    is_the_model(shardwright, run, tmp_path, model, "--hf-config", model)
+    assert "SW0323" not in shardwright("diagnose", run).stdout
+
+
 def save_parts(folder, axis, count=2):
     config = json.loads((LLAMA / "config.json").read_text())
     folder.mkdir(parents=True)
