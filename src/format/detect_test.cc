@@ -113,6 +113,10 @@ TEST(Detect, TrainersFoldersAreFollowed) {
               ElementsAre("dcp in checkpoint/step-10"));
   EXPECT_THAT(found({{"checkpoint-7/pytorch_model_fsdp_0/.metadata", "x"}}),
               ElementsAre("dcp in checkpoint-7/pytorch_model_fsdp_0"));
+  // mcore_adapter's.
+  EXPECT_THAT(found({{"iter_0000001/dist_model/.metadata", "x"},
+                     {"iter_0000001/dist_optimizer/.metadata", "x"}}),
+              ElementsAre("dcp in iter_0000001/dist_model"));
   // NeMo Automodel's and NeMo-RL's.
   EXPECT_THAT(found({{"epoch_0_step_9/model/shard-00001-model-00001-of-00001.safetensors", "x"},
                      {"epoch_1_step_10/model/shard-00001-model-00001-of-00001.safetensors", "x"},
