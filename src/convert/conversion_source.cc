@@ -6,15 +6,15 @@
 #include <iterator>
 
 #include "base/fail.h"
-#include "canonical/derived_states.h"
 #include "canonical/families.h"
 #include "canonical/hf_naming.h"
 #include "canonical/mlite_naming.h"
 #include "canonical/prediction_source.h"
 #include "canonical/source_model.h"
-#include "compare/master_weights.h"
 #include "compare/replicas.h"
 #include "compare/source_losses.h"
+#include "convert/source_proof.h"
+#include "convert/source_states.h"
 #include "dcp/named_replicas.h"
 #include "dcp/torch_items.h"
 #include "format/component_optimizers.h"
@@ -25,19 +25,9 @@
 #include "format/wrapped_base.h"
 #include "layout/mlite_layout.h"
 #include "plan/canonical.h"
-#include "plan/wrong_states.h"
-#include "state/lost_settings.h"
-#include "state/recorded_run.h"
 
 namespace shardwright {
 namespace {
-
-std::unexpected<Error> refuse_flat_states(std::string_view path) {
-  return fail(Code::kOptimizerUnsupported,
-              "{}: found flat optimizer states in a MIMO model, expected states in the shapes of "
-              "the model's tensors; convert without them (--optimizer drop)",
-              path);
-}
 
 class Opening {
  public:
@@ -56,7 +46,7 @@ class Opening {
     SW_TRY(undo_components());
     SW_TRY(leave_states_of_hf());
     SW_TRY(check_prediction_source(request_, checkpoint().location.traits.is_hf_model));
-    SW_TRY(read_optimizer());
+    SW_TRY(read_optimizer(request_, source_, notes_));
     if (is_only_) SW_TRY(check_patterns(std::array{&checkpoint().catalog}, request_));
     source_.wanted = SW_TRY(select_entries(checkpoint().catalog, request_, notes_));
     if (source_.wanted.tensors.empty()) {
@@ -79,12 +69,12 @@ class Opening {
     SW_TRY(name_mlite());
     const bool has_main_weights = checkpoint().location.traits.weights_are_main;
     if (!has_main_weights) SW_TRY(undo_pieces());
-    SW_TRY(undo_flat());
-    SW_TRY(find_master_form());
-    SW_TRY(tell_proof());
+    SW_TRY(undo_flat(request_, source_, notes_));
+    SW_TRY(find_master_form(request_, source_, notes_));
+    SW_TRY(tell_proof(source_, notes_));
     // Main weights are made of the weights, and are no proof of whose states are.
     if (has_main_weights) SW_TRY(undo_pieces());
-    SW_TRY(check_states());
+    SW_TRY(check_states(request_, source_, notes_));
     return std::move(source_);
   }
 
@@ -196,136 +186,12 @@ class Opening {
     return name_mlite_as_megatron(request_, source_.checkpoint, source_.wanted, notes_);
   }
 
-  // That of legacy files is found only when it is wanted: its pickles are large.
-  Status read_optimizer() {
-    if (!checkpoint().has_unread_optimizer) return {};
-    if (!keeps_optimizer(request_)) {
-      notes_.emplace_back("optimizer state is dropped");
-      return {};
-    }
-    const std::size_t told = checkpoint().notes.size();
-    Defects first;
-    source_.checks_master_weights = SW_TRY(read_states(source_.checkpoint, first));
-    for (std::size_t i = told; i < checkpoint().notes.size(); ++i) {
-      notes_.push_back(checkpoint().notes[i]);
-    }
-    return {};
-  }
-
-  // What a flat buffer holds only the run's common state tells, which stays behind where names are
-  // kept; so its states get the names of their tensors there too.
-  Status undo_flat() {
-    if (!has_unnamed_states(checkpoint(), source_.wanted)) return {};
-    if (source_.is_mimo) return refuse_flat_states(request_.input);
-    if (keeps_names(request_)) return undo_flat_or_tell();
-    source_.checks_master_weights = SW_TRY(name_states(source_.checkpoint, source_.wanted));
-    return {};
-  }
-
-  Status undo_flat_or_tell() {
-    Catalog named = source_.wanted;
-    const Result<bool> are_named = has_component_names(named)
-                                       ? refuse_flat_states(request_.input)
-                                       : name_states(source_.checkpoint, named);
-    if (!are_named) {
-      notes_.push_back(
-          translated("optimizer states are copied in the flat buffers that they lie in, which "
-                     "nothing in the new checkpoint explains: {}",
-                     are_named.error().message));
-      return {};
-    }
-    source_.wanted = std::move(named);
-    source_.checks_master_weights = true;
-    notes_.emplace_back("optimizer states in flat buffers get the names of their tensors");
-    return {};
-  }
-
-  // Which weights are their masters rounded is told by the run and by what it wrote. What a target
-  // takes the model from must be the model.
-  Status find_master_form() {
-    if (!keeps_optimizer(request_) || !has_master_weights(source_.wanted)) return {};
-    source_.master_form =
-        SW_TRY(form_of_masters(checkpoint().arguments, source_.wanted, *checkpoint().files));
-    const std::string_view note = note_on_form(source_.master_form);
-    const bool has_main_weights = checkpoint().location.traits.weights_are_main;
-    if (!note.empty()) {
-      source_.checks_master_weights = false;
-      notes_.emplace_back(note);
-    } else if (!has_main_weights && traits_of(request_.format).has_masters_for_model) {
-      source_.checks_master_weights = true;
-    } else if (!has_main_weights && !source_.checks_master_weights) {
-      return look_at_masters();
-    }
-    return {};
-  }
-
   // The modules' tensors, which some format has in place of Megatron's.
   Status undo_pieces() {
     if (keeps_names(request_) || !checkpoint().location.traits.has_module_pieces) return {};
     const bool is_derived = SW_TRY(
         form_of(checkpoint()).to_megatron(request_, source_.checkpoint, source_.wanted, notes_));
     if (is_derived) source_.checks_master_weights = true;
-    return {};
-  }
-
-  // Names say whose the states are, but Megatron itself has given them to others.
-  Status look_at_masters() {
-    const SampledMasters sampled =
-        SW_TRY(sample_master_weights(source_.wanted, *checkpoint().files));
-    if (sampled.strange.empty()) return {};
-    notes_.push_back(translated(
-        "the master weights of {} of {} parameters that were looked at ({} the first) are not "
-        "their weights: states are of another step, or were given to other parameters, as "
-        "Megatron-Core does where it saves buckets with padding between them "
-        "(--overlap-grad-reduce) as fully_reshardable; 'verify' looks at all; --optimizer drop "
-        "leaves states out, and saves without --dist-ckpt-optim-fully-reshardable are right",
-        sampled.strange.size(), sampled.looked_at, sampled.strange.front()));
-    return {};
-  }
-
-  // Rules may be wrong, so what they say is proven; where it can't be, that is said.
-  Status tell_proof() {
-    if (!source_.checks_master_weights) return {};
-    notes_.emplace_back(
-        "whose each optimizer state is follows from Megatron's rules; before anything is written, "
-        "every master weight is compared with its weight");
-    const MasterWeightCheck check = SW_TRY(plan_master_weights(source_.wanted));
-    source_.master_weight_bytes = check.bytes;
-    const std::vector<std::string>& unproven = check.unproven;
-    if (unproven.empty()) return {};
-    notes_.push_back(translated(
-        "{} parameters, {} the first, are float32 and have no master weight apart: nothing proves "
-        "whose their states are but shapes, groups and order",
-        unproven.size(), unproven.front()));
-    return {};
-  }
-
-  // A run would go on with what is missing as if it were zero.
-  Status check_states() {
-    if (keeps_names(request_) || !keeps_optimizer(request_) || source_.is_mimo) return {};
-    const StateFindings found =
-        find_wrong_states(source_.wanted, named_optimizer(checkpoint().arguments));
-    const bool is_part = !request_.include.empty() || !request_.exclude.empty();
-    for (const WrongState& state : found.wrong) {
-      if (state.is_lone && is_part) continue;  // its weight may be what was left out
-      if (!request_.accept_loss) return fail(Code::kOptimizerUnsupported, "{}", state.what);
-      notes_.push_back("--accept-loss: " + state.what);
-    }
-    if (std::string note = note_on_frozen(found); !note.empty()) notes_.push_back(std::move(note));
-    return check_settings(is_part);
-  }
-
-  Status check_settings(bool is_part) {
-    LostSettings lost = SW_TRY(find_lost_settings(checkpoint(), source_.wanted));
-    if (!lost.states.empty() && !is_part) {
-      if (!request_.accept_loss) return fail(Code::kOptimizerUnsupported, "{}", lost.states);
-      notes_.push_back("--accept-loss: " + lost.states);
-    }
-    if (!lost.groups.empty()) {
-      if (!request_.accept_loss) return fail(Code::kStateUnreadable, "{}", lost.groups);
-      notes_.push_back("--accept-loss: " + lost.groups);
-    }
-    std::ranges::move(lost.others, std::back_inserter(notes_));
     return {};
   }
 
