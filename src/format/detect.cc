@@ -6,14 +6,12 @@
 #include <algorithm>
 #include <array>
 #include <iterator>
-#include <utility>
 
 #include "base/text.h"
 #include "base/translated.h"
 #include "format/files_beside.h"
 #include "format/iteration_folder.h"
 #include "format/states_apart.h"
-#include "format/torch_files/source.h"
 #include "format/weight_names.h"
 #include "format/weightless_iteration.h"
 
@@ -54,9 +52,9 @@ std::vector<Step> newest_steps(const Folder& folder) {
 }
 
 std::vector<Step> known_steps(const Folder& folder) {
-  constexpr std::array<std::string_view, 12> kNames = {
-      "release",    "sharded", "actor",       "critic",  "policy",     "dist_ckpt",
-      "dist_model", "model",   "huggingface", "hf_ckpt", "checkpoint", "checkpoints"};
+  constexpr std::array<std::string_view, 11> kNames = {
+      "release", "sharded",     "actor",   "critic",     "policy",     "dist_ckpt",
+      "model",   "huggingface", "hf_ckpt", "checkpoint", "checkpoints"};
   std::vector<Step> steps;
   const auto add = [&](std::string_view name) {
     const DirectoryEntry* entry = folder.folder(name);
@@ -156,8 +154,8 @@ class Detector {
     return found;
   }
 
-  // What lies in folders that no rule leads to, level by level. One that can't be read is passed
-  // over.
+  // What lies in folders that no rule leads to, level by level. Only to be told: one that can't be
+  // read is passed over.
   std::vector<Candidate> below(const std::string& end) {
     std::vector<Candidate> found;
     Names level = {end};
@@ -165,33 +163,20 @@ class Detector {
       Names next;
       for (const std::string& folder : level) {
         const auto entries = directory_.list(folder);
-        has_seen_all_ &= entries.has_value();
         if (!entries) continue;
         for (const DirectoryEntry& entry : *entries) {
           const bool is_hidden = entry.name.starts_with('.');
-          has_seen_all_ &= !entry.problem;
           if (!entry.is_directory || entry.problem || is_hidden) continue;
-          has_seen_all_ &= looked_ < 2 * kMostFolders;
           if (looked_ >= 2 * kMostFolders) return found;
           next.push_back(path_in(folder, entry.name));
           auto there = explore({next.back(), {}, {}, {}});
-          has_seen_all_ &= there.has_value();
           if (there) std::ranges::move(there->candidates, std::back_inserter(found));
         }
       }
       level = std::move(next);
     }
-    // RLinf puts the whole weights beside the shards of the same save.
-    if (std::ranges::any_of(found, &Candidate::is_sure)) {
-      std::erase_if(found, [](const Candidate& candidate) {
-        return !candidate.is_sure && candidate.format == &torch_files_source();
-      });
-    }
     return found;
   }
-
-  /// Whether below() has passed nothing over.
-  [[nodiscard]] bool has_seen_all() const { return has_seen_all_; }
 
  private:
   // What is surely here; and what only counts where nothing else does.
@@ -208,10 +193,7 @@ class Detector {
     }
     const std::size_t meant = sure.empty() ? remains.size() : sure.size();
     for (Candidate& candidate : sure) candidate.needs_name = meant > 1;
-    for (Candidate& candidate : remains) {
-      candidate.needs_name = meant > 1 || !sure.empty();
-      candidate.is_sure = false;
-    }
+    for (Candidate& candidate : remains) candidate.needs_name = meant > 1 || !sure.empty();
     return sure;
   }
 
@@ -322,26 +304,7 @@ class Detector {
   const SourceFormat* wanted_;
   std::string_view lone_file_;
   int looked_ = 0;
-  bool has_seen_all_ = true;
 };
-
-// A rank's folder holds a part of a model.
-bool may_be_taken(const Candidate& only) {
-  const std::vector<std::string_view> steps = split_at(only.folder, '/');
-  return steps.size() <= kDeepest && std::ranges::none_of(steps, [](std::string_view step) {
-           return matches_sign(step, "*rank_#*");
-         });
-}
-
-// Of a checkpoint to which no rule leads.
-void take_only(Candidate& only) {
-  only.steps.clear();
-  for (const std::string_view step : split_at(only.folder, '/')) only.steps.emplace_back(step);
-  only.reasons = {translated("the data lie in {}", only.folder)};
-  only.notes.push_back(translated(
-      "nothing says where the data lie; {} is the only checkpoint that is there and is taken",
-      only.folder));
-}
 
 }  // namespace
 
@@ -351,14 +314,7 @@ Result<Detection> detect(const Directory& directory, std::string_view format,
   Detection found = SW_TRY(detector.explore({}));
   found.candidates = without_states_apart(directory, std::move(found.candidates));
   const bool is_nothing = found.candidates.empty() && found.siblings.empty() && !found.tracker;
-  if (!is_nothing || !lone_file.empty()) return found;
-  std::vector<Candidate> below = detector.below(found.end);
-  if (below.size() == 1 && detector.has_seen_all() && may_be_taken(below.front())) {
-    found.candidates = std::move(below);
-    take_only(found.candidates.front());
-  } else if (format.empty()) {
-    found.below = std::move(below);
-  }
+  if (is_nothing && format.empty() && lone_file.empty()) found.below = detector.below(found.end);
   return found;
 }
 

@@ -20,7 +20,6 @@ struct Candidate {
   std::vector<std::string> facts;    ///< what there shows the format
   std::vector<std::string> notes;    ///< what a conversion of it leaves, as sentences
   bool needs_name = false;           ///< its folder holds others that would be meant before it
-  bool is_sure = true;               ///< Recognition::Strength::kSure
 };
 
 /// What lies at or below a path.
@@ -35,8 +34,8 @@ struct Detection {
   std::optional<Tracker> tracker;
   std::string run;
   std::vector<SiblingMatch> siblings;  ///< without a candidate: what other software's it looks like
-  /// Without any of these: checkpoints further down, in folders whose names say nothing. A single
-  /// one is meant, and is a candidate; of several whoever wants one has to name it.
+  /// Without any of these: checkpoints further down, in folders whose names say nothing. Whoever
+  /// wants one of them has to name it.
   std::vector<Candidate> below;
 };
 

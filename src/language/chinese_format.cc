@@ -276,9 +276,6 @@ std::span<const Sentence> chinese_of_format() {
        "{}: 发现 {}，应为 .metadata、*.safetensors 或 iter_* 文件夹"},
       {"{}: found {}; further down there is {}; give its folder",
        "{}: 发现 {}；更深处有 {}；请给出它的文件夹"},
-      {"nothing says where the data lie; {} is the only checkpoint that is there and is taken",
-       "没有什么说明数据在哪里；{} 是其中唯一的检查点，采用它"},
-      {"{} is the only torch file of a training there", "{} 是其中唯一的训练 torch 文件"},
       {"{} and {} more", "{} 等（另有 {} 个）"},
       {"{} of {} tensors are an adapter's, beside the base model that it was trained with: '{}' "
        "makes the trained model of both, 'convert' with {} makes the base alone",

@@ -68,25 +68,6 @@ bool has_model_as_safetensors(const Folder& folder) {
   }) != nullptr;
 }
 
-// Lightning's and RLinf's saves of a whole training, which have no other name; null where there are
-// several.
-const DirectoryEntry* lone_training_file(const std::vector<DirectoryEntry>& entries) {
-  const auto is_one = [](const DirectoryEntry& entry) {
-    return !entry.is_directory &&
-           (entry.name.ends_with(".ckpt") || entry.name == "full_weights.pt");
-  };
-  const auto first = std::ranges::find_if(entries, is_one);
-  return std::ranges::count_if(entries, is_one) == 1 ? &*first : nullptr;
-}
-
-// Beside what is surely a checkpoint it is none.
-std::optional<Recognition> lone_training(const Folder& folder) {
-  const DirectoryEntry* lone = lone_training_file(folder.entries());
-  if (lone == nullptr) return std::nullopt;
-  return Recognition{Recognition::Strength::kRemains,
-                     {translated("{} is the only torch file of a training there", lone->name)}};
-}
-
 // A file out of a rank's folder is a part of a model, whatever it is called.
 Status refuse_rank(const std::string& path) {
   const std::filesystem::path file(path);
@@ -156,7 +137,7 @@ class TorchFilesSource final : public SourceFormat {
     const DirectoryEntry* weights = folder.first(is_weights_file);
     const std::string index =
         index_in([&](const std::string& name) { return folder.has_file(name); });
-    if (weights == nullptr && index.empty()) return lone_training(folder);
+    if (weights == nullptr && index.empty()) return std::optional<Recognition>();
     Recognition found;
     // Models are published in both forms: transformers takes the safetensors then.
     if (weights == nullptr || has_model_as_safetensors(folder)) {
@@ -216,7 +197,6 @@ class TorchFilesSource final : public SourceFormat {
       if (is_weights_file(entry)) files.push_back(entry.name);
     }
     if (has_index || !files.empty()) return files;
-    if (const DirectoryEntry* lone = lone_training_file(entries)) return {{lone->name}};
     for (const DirectoryEntry& entry : entries) {
       if (!entry.is_directory && reads_file(entry.name)) files.push_back(entry.name);
     }
