@@ -28,14 +28,17 @@ std::optional<std::string> run_folder(const Checkpoint& checkpoint) {
   return above && path.ends_with(kModelFolder) ? folder_above(*above) : above;
 }
 
-// config.json is a text within the text, as transformers would write it.
-Result<std::string> config_in(const std::string& text) {
-  const nlohmann::json document = SW_TRY(parse_json(text, kMcaConfig));
-  const auto found = document.is_object() ? document.find("hf_config_json") : document.end();
-  if (found == document.end() || !found->is_string()) return std::string();
+// config.json is a text within the text, as transformers would write it; nullopt for what is none.
+std::optional<std::string> config_in(const std::string& text) {
+  const auto document = parse_json(text, kMcaConfig);
+  if (!document || !document->is_object()) return std::nullopt;
+  const auto found = document->find("hf_config_json");
+  if (found == document->end() || found->is_null()) return std::string();
+  if (!found->is_string()) return std::nullopt;
   auto config = found->get<std::string>();
   const auto parsed = parse_json(config, kMcaConfig);
-  return parsed && parsed->is_object() ? std::move(config) : std::string();
+  if (!parsed || !parsed->is_object()) return std::nullopt;
+  return config;
 }
 
 }  // namespace
@@ -47,10 +50,16 @@ Status read_mca_config(Checkpoint& checkpoint, Defects& defects) {
   auto opened = open_directory(*folder);
   if (!opened || !(*opened)->exists(kMcaConfig)) return {};
   const auto directory = std::make_shared<const WatchedDirectory>(*std::move(opened));
-  const std::string text = SW_TRY(read_whole(*directory, kMcaConfig, kMostTextBytes));
-  std::string config = SW_TRY(config_in(text));
-  if (config.empty()) return {};
-  checkpoint.hf_config = std::move(config);
+  const std::string path = path_in(*folder, kMcaConfig);
+  const Result<std::string> text = read_whole(*directory, kMcaConfig, kMostTextBytes);
+  std::optional<std::string> config = text ? config_in(*text) : std::nullopt;
+  if (!config) {
+    // No part of the checkpoint: whoever needs a config.json finds that there is none.
+    checkpoint.notes.push_back(translated("{} has no config.json that can be read", path));
+    return {};
+  }
+  if (config->empty()) return {};
+  checkpoint.hf_config = *std::move(config);
   for (const DirectoryEntry& entry : SW_TRY(directory->list(""))) {
     const bool is_wanted = describes_model(entry.name) && entry.name != kHfConfigFile;
     if (entry.is_directory || !is_wanted) continue;
@@ -61,8 +70,7 @@ Status read_mca_config(Checkpoint& checkpoint, Defects& defects) {
     SW_TRY(add_document(directory, entry.name, entry.name, checkpoint));
   }
   checkpoint.notes.push_back(
-      translated("config.json is what {} of mcore_adapter says; --hf-config names another",
-                 path_in(*folder, kMcaConfig)));
+      translated("config.json is what {} of mcore_adapter says; --hf-config names another", path));
   return {};
 }
 

@@ -15,6 +15,7 @@ namespace {
 
 using testing::Contains;
 using testing::HasSubstr;
+using testing::Not;
 
 // What mcore_adapter saves has no arguments of a run, but a config of the model in the run's
 // folder.
@@ -44,13 +45,20 @@ TEST(McaConfig, WithoutAConfigSaysNothing) {
   const TemporaryFolder folder;
   std::filesystem::copy(golden_path("hf/llama3/legacy_tp2pp2ep1"), folder / "run",
                         std::filesystem::copy_options::recursive);
-  for (const char* text : {"{}", "[]", R"({"hf_config_json": null})", R"({"hf_config_json": "x"})",
-                           R"({"hf_config_json": "[]"})"}) {
+  const auto is_told = Contains(HasSubstr("mca_config.json has no config.json that can be read"));
+  for (const char* text : {"{}", R"({"hf_config_json": null})"}) {
     folder.put("run/mca_config.json", text);
-    EXPECT_EQ(open_checkpoint(folder / "run").value().hf_config, "") << text;
+    const Checkpoint checkpoint = open_checkpoint(folder / "run").value();
+    EXPECT_EQ(checkpoint.hf_config, "") << text;
+    EXPECT_THAT(checkpoint.notes, Not(is_told)) << text;
   }
-  folder.put("run/mca_config.json", "{");
-  EXPECT_EQ(open_checkpoint(folder / "run").error().code, Code::kJsonCorrupt);
+  for (const char* text :
+       {"{", "[]", R"({"hf_config_json": "x"})", R"({"hf_config_json": "[]"})"}) {
+    folder.put("run/mca_config.json", text);
+    const Checkpoint checkpoint = open_checkpoint(folder / "run").value();
+    EXPECT_EQ(checkpoint.hf_config, "") << text;
+    EXPECT_THAT(checkpoint.notes, is_told) << text;
+  }
 }
 
 }  // namespace

@@ -8,6 +8,12 @@ namespace shardwright {
 
 std::span<const Sentence> chinese_of_fsdp() {
   static constexpr auto kSentences = std::to_array<Sentence>({
+      {"the settings of parameter groups", "参数组的设置"},
+      {"tensor {}: its optimizer state is there and its master weight in float32 is not; a part "
+       "was "
+       "lost: copy it too, or convert without states (--optimizer drop)",
+       "张量 {}：有优化器状态，却没有 float32 "
+       "主权重；有一部分丢失：请一并复制，或不带状态转换（--optimizer drop）"},
       {"{}: found no tensor {}, of which the other ranks' files have parts; the file is of another "
        "save, or was cut down",
        "{}: 没有张量 {}，而其他 rank 的文件有它的部分；该文件属于另一次保存，或被裁剪过"},

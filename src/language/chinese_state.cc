@@ -13,6 +13,7 @@ std::span<const Sentence> chinese_of_state() {
       {"'args' are no arguments of a run (a {}): what the conversion changes of those is not in "
        "them",
        "'args' 不是一次训练的参数（而是 {}）：转换所改的参数不写入其中"},
+      {"{} has no config.json that can be read", "{} 中没有可读的 config.json"},
       {"config.json is what {} of mcore_adapter says; --hf-config names another",
        "config.json 取自 mcore_adapter 的 {}；可用 --hf-config 另指"},
       {"args.{} is stored as a plain value: not every Megatron-Core loads its enum",

@@ -242,7 +242,11 @@ Status Selector::visit_choice(const Choice& choice, Bindings& bindings, Selectio
   std::size_t best_wanted = 0;
   const auto told = sizes_.find(choice.told_by);
   for (const std::vector<Item>& option : choice.options) {
-    if (told != sizes_.end() && option.empty() != (told->second == 0)) continue;
+    // Files of Hugging Face's names may have what config.json denies: transformers passes it over,
+    // and writers of GPTQ files add it.
+    const bool is_denied = told != sizes_.end() && told->second == 0 && side_ == Side::kMegatron;
+    const bool is_asked = told != sizes_.end() && told->second != 0;
+    if (option.empty() ? is_asked : is_denied) continue;
     Selection candidate;
     SW_TRY(visit(option, bindings, candidate));
     const std::size_t wanted = SW_TRY(wanted_names(candidate));

@@ -60,8 +60,8 @@ struct Section {
 /// Exactly one of the options applies; which one is decided by the tensors that exist.
 struct Choice {
   std::vector<std::vector<Item>> options;
-  /// A size, or empty: where it is known, only the options with rules may apply, or if it is 0 only
-  /// the one without.
+  /// A size, or empty: where it is known and not 0 only the options with rules may apply; if it is
+  /// 0, of a Megatron model only the one without.
   std::string told_by = {};
 };
 

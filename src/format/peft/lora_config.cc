@@ -216,11 +216,7 @@ Status read_lora_key(const std::string& key, const LoraJson& value, LoraConfig& 
   }
   if (key == "lora_alpha") {
     config.alpha = SW_TRY(alpha_in(key, value));
-    if (config.alpha != 0) return {};
-    return fail(Code::kUnsupportedFormat,
-                "{}: lora_alpha is 0, so the adapter would change nothing; verl has written 0 "
-                "whatever a run was trained with: put the run's own number there",
-                kLoraConfig);
+    return {};
   }
   if (key == "use_rslora") return read_lora_flag(key, value, config.uses_rslora);
   if (key == "use_dora") return read_lora_flag(key, value, config.uses_dora);
@@ -311,7 +307,13 @@ Result<LoraConfig> read_lora_config(std::string_view json) {
   }
   LoraConfig config;
   for (const auto& [key, value] : document.items()) SW_TRY(read_lora_key(key, value, config));
-  return config;
+  const bool changes_nothing = config.alpha == 0 && config.alpha_pattern.empty() &&
+                               config.modules_to_save.empty() && config.trained_tokens.empty();
+  if (!changes_nothing) return config;
+  return fail(Code::kUnsupportedFormat,
+              "{}: lora_alpha is 0, so the adapter would change nothing; verl has written 0 "
+              "whatever a run was trained with: put the run's own number there",
+              kLoraConfig);
 }
 
 }  // namespace shardwright

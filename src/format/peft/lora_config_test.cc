@@ -48,6 +48,11 @@ TEST(LoraConfig, AnAdapterThatChangesNothingIsRefused) {
   EXPECT_EQ(none.error().code, Code::kUnsupportedFormat);
   EXPECT_THAT(none.error().message, testing::HasSubstr("lora_alpha is 0"));
   EXPECT_TRUE(read_lora_config(R"({"peft_type": "LORA", "r": 8, "lora_alpha": -1})"));
+  for (const char* more : {R"("alpha_pattern": {"q": 4})", R"("modules_to_save": ["lm_head"])"}) {
+    EXPECT_TRUE(
+        read_lora_config(fmt::format(R"({{"peft_type": "LORA", "lora_alpha": 0, {}}})", more)))
+        << more;
+  }
 }
 
 TEST(LoraConfig, KnowsWhoWroteItBefore0_19) {

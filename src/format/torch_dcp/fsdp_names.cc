@@ -4,9 +4,11 @@
 #include <algorithm>
 #include <array>
 #include <map>
+#include <set>
 #include <string_view>
 #include <utility>
 
+#include "base/allowance.h"
 #include "base/fail.h"
 #include "base/text.h"
 #include "format/fsdp_dtensor/fsdp_source.h"
@@ -234,6 +236,10 @@ Status FsdpNames::name_states(const Catalog& catalog, SourceFiles& files) {
   NumberedParameters parameters(catalog, files);
   SW_TRY(parameters.read());
   has_numbers_ = parameters.has_numbers();
+  std::uint64_t named_bytes = 0;  // by the files: a name for each entry
+  for (const StoredTensor& tensor : catalog.tensors) named_bytes += tensor.desc.name.size();
+  for (const StoredObject& object : catalog.objects) named_bytes += object.name.size();
+  Allowance allowance(named_bytes);
   const auto name_entry = [&](const std::string& entry, bool is_tensor) -> Status {
     std::vector<std::string>& names = names_[entry];
     if (const auto state = state_entry(entry)) {
@@ -256,6 +262,8 @@ Status FsdpNames::name_states(const Catalog& catalog, SourceFiles& files) {
         return refuse_entry(entry, translated("found a tensor, expected a setting"));
       }
       for (const std::string& member : is_setting ? *members : std::vector<std::string>()) {
+        SW_TRY(allowance.take(sizeof(std::string) + member.size() + group->key.size(),
+                              "the settings of parameter groups"));
         const FsdpName split = split_fsdp_parameter(member);
         names.push_back(is_tensor
                             ? state_name(member, Role::kStep)
@@ -305,6 +313,31 @@ Catalog FsdpNames::apply(const Catalog& part) const {
   return named;
 }
 
+Status FsdpNames::check_masters(const Catalog& named) const {
+  if (!has_numbers_) return {};
+  std::set<std::string> rounded;  // weights of 16 bits
+  std::set<std::string> mastered;
+  std::vector<std::string> trained;
+  for (const StoredTensor& tensor : named.tensors) {
+    auto name = split_fsdp_name(tensor.desc.name);
+    if (!name) continue;
+    const Role role = std::exchange(name->role, Role::kModel);
+    std::string weight = join_fsdp_name(*name);
+    const bool is_rounded = tensor.desc.dtype == DType::kBF16 || tensor.desc.dtype == DType::kF16;
+    if (role == Role::kModel && is_rounded) rounded.insert(std::move(weight));
+    if (role == Role::kMaster) mastered.insert(std::move(weight));
+    if (role == Role::kExpAvg || role == Role::kMomentum) trained.push_back(std::move(weight));
+  }
+  for (const std::string& weight : trained) {
+    if (!rounded.contains(weight) || mastered.contains(weight)) continue;
+    return fail(Code::kOptimizerUnsupported,
+                "tensor {}: its optimizer state is there and its master weight in float32 is not; "
+                "a part was lost: copy it too, or convert without states (--optimizer drop)",
+                weight);
+  }
+  return {};
+}
+
 Result<bool> undo_torch_dcp(const ConvertRequest& request, Checkpoint& source, Catalog& wanted,
                             std::vector<std::string>& notes) {
   const bool has_states = std::ranges::any_of(wanted.tensors, [](const StoredTensor& tensor) {
@@ -314,6 +347,7 @@ Result<bool> undo_torch_dcp(const ConvertRequest& request, Checkpoint& source, C
   if (has_states && names.unknown_states()) return std::unexpected(*names.unknown_states());
   source.catalog = names.apply(source.catalog);
   wanted = names.apply(wanted);
+  if (has_states) SW_TRY(names.check_masters(wanted));
   SW_TRY(undo_fsdp(request, source, wanted, notes));
   return has_states && names.has_numbers();
 }

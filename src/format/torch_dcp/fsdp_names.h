@@ -27,6 +27,9 @@ class FsdpNames {
 
   /// Why it is not known whose the states are: kOptimizerUnsupported, or those of reading.
   [[nodiscard]] const std::optional<Error>& unknown_states() const { return unknown_; }
+  /// Whether each weight of 16 bits that has states has its master weight, among entries that have
+  /// these names: else it would be taken for one. Error: kOptimizerUnsupported.
+  [[nodiscard]] Status check_masters(const Catalog& named) const;
   /// Whether rules and no names say whose they are.
   [[nodiscard]] bool has_numbers() const { return has_numbers_; }
 

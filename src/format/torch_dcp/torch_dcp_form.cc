@@ -41,6 +41,15 @@ class TorchDcpForm final : public ModelForm {
     return read_fsdp_iteration(checkpoint.catalog, *checkpoint.files);
   }
 
+  std::vector<Error> state_defects(const Checkpoint& checkpoint) const override {
+    const FsdpNames names = FsdpNames::find(checkpoint.catalog, *checkpoint.files);
+    std::vector<Error> defects;
+    if (names.unknown_states()) defects.push_back(*names.unknown_states());
+    const Status masters = names.check_masters(names.apply(checkpoint.catalog));
+    if (!masters) defects.push_back(masters.error());
+    return defects;
+  }
+
   Status check_layers(const Checkpoint& checkpoint) const override {
     return check_fsdp_stages(named_as_fsdp(checkpoint), checkpoint.arguments);
   }
