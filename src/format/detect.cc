@@ -52,8 +52,8 @@ std::vector<Step> newest_steps(const Folder& folder) {
 }
 
 std::vector<Step> known_steps(const Folder& folder) {
-  constexpr std::array<std::string_view, 12> kNames = {
-      "release",    "sharded", "actor",       "critic",  "policy",     "dist_ckpt",
+  constexpr std::array<std::string_view, 13> kNames = {
+      "release",    "sharded", "actor",       "critic",  "policy",     "trainer",    "dist_ckpt",
       "dist_model", "model",   "huggingface", "hf_ckpt", "checkpoint", "checkpoints"};
   std::vector<Step> steps;
   const auto add = [&](std::string_view name) {

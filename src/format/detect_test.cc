@@ -113,6 +113,9 @@ TEST(Detect, TrainersFoldersAreFollowed) {
               ElementsAre("dcp in checkpoint/step-10"));
   EXPECT_THAT(found({{"checkpoint-7/pytorch_model_fsdp_0/.metadata", "x"}}),
               ElementsAre("dcp in checkpoint-7/pytorch_model_fsdp_0"));
+  // prime-rl's.
+  EXPECT_THAT(found({{"checkpoints/step_5/trainer/.metadata", "x"}}),
+              ElementsAre("dcp in checkpoints/step_5/trainer"));
   // mcore_adapter's.
   EXPECT_THAT(found({{"iter_0000001/dist_model/.metadata", "x"},
                      {"iter_0000001/dist_optimizer/.metadata", "x"}}),

@@ -126,7 +126,7 @@ TEST(HfReader, LeavesARunsOwnLogToGrow) {
   inner.put("run.log", began);
   const WatchedDirectory watched(std::move(memory));
   Defects defects;
-  EXPECT_THAT(list_hf_artifacts(watched, "", defects).value(), IsEmpty());
+  EXPECT_THAT(list_hf_artifacts(watched, "", defects).value(), testing::IsEmpty());
   inner.put("run.log", began + "2026-01-31T12:00:09Z copying  16 %\n");
   EXPECT_TRUE(watched.check_unchanged());
 }
