@@ -3,6 +3,7 @@
 
 #include <memory>
 #include <string>
+#include <string_view>
 
 #include "shardwright/checkpoint.h"
 
@@ -13,5 +14,12 @@ namespace shardwright {
 [[nodiscard]] Status add_document(const std::shared_ptr<const Directory>& folder,
                                   const std::string& path, std::string name,
                                   Checkpoint& checkpoint);
+
+/// Adds what describes the model in a folder of that directory, a tokenizer among it, less the file
+/// called `without`. Errors: those of listing and of add_document; entries that can't be read are
+/// told to `defects`.
+[[nodiscard]] Status add_descriptions(const std::shared_ptr<const Directory>& directory,
+                                      std::string_view folder, std::string_view without,
+                                      Checkpoint& checkpoint, Defects& defects);
 
 }  // namespace shardwright

@@ -10,7 +10,6 @@
 #include "format/added_document.h"
 #include "format/carried_files.h"
 #include "format/folder.h"
-#include "format/model_files.h"
 #include "io/watched_directory.h"
 #include "remote/open_path.h"
 #include "state/document_names.h"
@@ -60,15 +59,7 @@ Status read_mca_config(Checkpoint& checkpoint, Defects& defects) {
   }
   if (config->empty()) return {};
   checkpoint.hf_config = *std::move(config);
-  for (const DirectoryEntry& entry : SW_TRY(directory->list(""))) {
-    const bool is_wanted = describes_model(entry.name) && entry.name != kHfConfigFile;
-    if (entry.is_directory || !is_wanted) continue;
-    if (entry.problem) {
-      SW_TRY(defects.report(std::unexpected(*entry.problem)));
-      continue;
-    }
-    SW_TRY(add_document(directory, entry.name, entry.name, checkpoint));
-  }
+  SW_TRY(add_descriptions(directory, "", kHfConfigFile, checkpoint, defects));
   checkpoint.notes.push_back(
       translated("config.json is what {} of mcore_adapter says; --hf-config names another", path));
   return {};

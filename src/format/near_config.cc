@@ -31,14 +31,7 @@ Result<bool> take_from(const std::string& folder, Checkpoint& checkpoint, Defect
     if (!opened || !(*opened)->exists(kHfConfigFile)) continue;
     const auto directory = std::make_shared<const WatchedDirectory>(*std::move(opened));
     checkpoint.hf_config = SW_TRY(read_model_config(*directory, "", checkpoint.notes));
-    for (const DirectoryEntry& entry : SW_TRY(directory->list(""))) {
-      if (entry.is_directory || !describes_model(entry.name)) continue;
-      if (entry.problem) {
-        SW_TRY(defects.report(std::unexpected(*entry.problem)));
-        continue;
-      }
-      SW_TRY(add_document(directory, entry.name, entry.name, checkpoint));
-    }
+    SW_TRY(add_descriptions(directory, "", "", checkpoint, defects));
     checkpoint.notes.push_back(translated(
         "config.json and what else describes the model are those of {}; --hf-config names others",
         path));

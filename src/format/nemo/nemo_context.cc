@@ -9,7 +9,6 @@
 #include "format/added_document.h"
 #include "format/carried_files.h"
 #include "format/folder.h"
-#include "format/model_files.h"
 #include "format/nemo/nemo_config.h"
 #include "io/source_files.h"
 #include "io/watched_directory.h"
@@ -82,16 +81,7 @@ Status add_tokenizer(const std::shared_ptr<const Directory>& context, Checkpoint
   for (const std::string_view folder : kTokenizerFolders) {
     if (!folder.empty() && !context->exists(folder)) continue;
     const std::size_t before = checkpoint.artifacts.size();
-    for (const DirectoryEntry& entry : SW_TRY(context->list(folder))) {
-      if (entry.is_directory || !describes_model(entry.name) || entry.name == "config.json") {
-        continue;
-      }
-      if (entry.problem) {
-        SW_TRY(defects.report(std::unexpected(*entry.problem)));
-        continue;
-      }
-      SW_TRY(add_document(context, path_in(folder, entry.name), entry.name, checkpoint));
-    }
+    SW_TRY(add_descriptions(context, folder, kHfConfigFile, checkpoint, defects));
     if (checkpoint.artifacts.size() == before) continue;
     checkpoint.notes.push_back(
         translated("the tokenizer goes along: {} files of {}", checkpoint.artifacts.size() - before,

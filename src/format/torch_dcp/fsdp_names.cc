@@ -257,11 +257,11 @@ Status FsdpNames::name_states(const Catalog& catalog, SourceFiles& files) {
       names.push_back(state_name(*parameter, Role::kMaster));
     } else if (const auto group = group_entry(entry)) {
       const std::vector<std::string>* members = parameters.of_group(group->group);
-      const bool is_setting = group->key != "params" && members != nullptr;
       if (is_tensor && group->key != "step") {
         return refuse_entry(entry, translated("found a tensor, expected a setting"));
       }
-      for (const std::string& member : is_setting ? *members : std::vector<std::string>()) {
+      if (group->key == "params" || members == nullptr) return {};
+      for (const std::string& member : *members) {
         SW_TRY(allowance.take(sizeof(std::string) + member.size() + group->key.size(),
                               "the settings of parameter groups"));
         const FsdpName split = split_fsdp_parameter(member);
