@@ -150,9 +150,15 @@ std::optional<std::int64_t> true_vocabulary(const Arguments& arguments) {
   const auto padded = arguments.find("padded_vocab_size");
   const auto exact = arguments.find("vocab_size");
   const auto tokenizer = arguments.find("tokenizer_type");
-  if (padded == arguments.end() || exact == arguments.end()) return std::nullopt;
-  const auto* rows = std::get_if<std::int64_t>(&padded->second);
+  if (exact == arguments.end()) return std::nullopt;
   const auto* tokens = std::get_if<std::int64_t>(&exact->second);
+  // Providers of Megatron-Bridge pad what they are told, or don't.
+  if (padded == arguments.end()) {
+    const bool is_of_provider = arguments.contains("should_pad_vocab");
+    return is_of_provider && tokens != nullptr && *tokens > 0 ? std::optional(*tokens)
+                                                              : std::nullopt;
+  }
+  const auto* rows = std::get_if<std::int64_t>(&padded->second);
   // The null tokenizer may count one token more than it is told.
   const bool is_null = tokenizer == arguments.end() || tokenizer->second == kNullTokenizer;
   if (rows == nullptr || tokens == nullptr || *tokens <= 0 || *tokens > *rows || is_null) {

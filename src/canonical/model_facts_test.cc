@@ -23,5 +23,16 @@ TEST(RunArguments, OfAModelWithComponentsAreThoseOfItsLanguageModel) {
   EXPECT_THAT(arguments, Contains(Pair("use_rope_scaling", ArgValue{true})));
 }
 
+TEST(TrueVocabulary, IsWhatAProviderSaysBeforePadding) {
+  Arguments arguments{{"vocab_size", std::int64_t{500}}};
+  EXPECT_EQ(true_vocabulary(arguments), std::nullopt) << "it may be padded already";
+  for (const bool pads : {false, true}) {
+    arguments.insert_or_assign("should_pad_vocab", pads);
+    EXPECT_EQ(true_vocabulary(arguments), 500);
+  }
+  arguments.insert_or_assign("vocab_size", std::monostate());
+  EXPECT_EQ(true_vocabulary(arguments), std::nullopt);
+}
+
 }  // namespace
 }  // namespace shardwright

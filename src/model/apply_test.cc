@@ -380,6 +380,31 @@ TEST(MapFromMegatron, RefusesANormUnderBothItsNames) {
             Code::kUnmatchedSource);
 }
 
+TEST(MapFromMegatron, CutsNoRowsOfOneTableThatTheOtherDoesNotHave) {
+  const SampleModel model;
+  std::vector<TensorDesc> megatron = megatron_of(llama_from_hf(model, false));
+  find(megatron, "embedding.word_embeddings.weight")->shape[0] = 8;
+  find(megatron, "output_layer.weight")->shape[0] = 16;
+  const auto back = map_from_megatron(shipped("llama"), model.sizes(), megatron);
+  ASSERT_FALSE(back);
+  EXPECT_EQ(back.error().code, Code::kShapeMismatch);
+  EXPECT_THAT(back.error().message,
+              HasSubstr("output_layer.weight: found 16 rows, expected 8 as in "
+                        "embedding.word_embeddings.weight"));
+}
+
+TEST(MapFromMegatron, RefusesCodesWithoutScales) {
+  const SampleModel model;
+  for (const DType dtype : {DType::kF8E4M3, DType::kF8E8M0, DType::kF4E2M1X2}) {
+    std::vector<TensorDesc> megatron = megatron_of(llama_from_hf(model, false));
+    find(megatron, "output_layer.weight")->dtype = dtype;
+    const auto back = map_from_megatron(shipped("llama"), model.sizes(), megatron);
+    ASSERT_FALSE(back);
+    EXPECT_EQ(back.error().code, Code::kDtypeUnsupported);
+    EXPECT_THAT(back.error().message, HasSubstr("output_layer.weight: found dtype float"));
+  }
+}
+
 TEST(MapFromMegatron, CutsPaddedVocabularyRows) {
   const SampleModel model;
   std::vector<TensorDesc> megatron = megatron_of(llama_from_hf(model, false));

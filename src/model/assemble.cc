@@ -39,6 +39,18 @@ bool may_be_integers(const Rule& rule) {
   return rule.shape.empty() || (rule.dtype && is_integer(*rule.dtype));
 }
 
+// Of a model file quantised values have been joined with their scales by now; Megatron keeps none.
+Status check_has_no_codes(const Rule& rule, std::span<const TensorDesc> megatron) {
+  for (const TensorDesc& tensor : megatron) {
+    if (is_castable_float(tensor.dtype) || may_be_integers(rule)) continue;
+    return fail(Code::kDtypeUnsupported,
+                "tensor {}: found dtype {}, expected bfloat16, float16 or float32; values without "
+                "their scales mean nothing",
+                tensor.name, torch_name(tensor.dtype));
+  }
+  return {};
+}
+
 Status check_dtypes(const Rule& rule, std::span<const TensorDesc> tensors) {
   for (const TensorDesc& tensor : tensors) {
     if (is_integer(tensor.dtype) && !may_be_integers(rule)) {
@@ -233,6 +245,7 @@ Status Assembler::add_from_megatron(const Instance& instance, const TensorIndex&
     shapes.push_back(desc->shape);
   }
   SW_TRY(check_dtypes(rule, megatron));
+  SW_TRY(check_has_no_codes(rule, megatron));
   const std::string object = translated("tensor {}", list_of_tensors(megatron));
   if (const auto* constant = std::get_if<Constant>(&rule.transform)) {
     Status shape = check_shape(rule, shapes[0], scope);
@@ -254,12 +267,14 @@ Status Assembler::add_from_megatron(const Instance& instance, const TensorIndex&
   }
   if (rule.vocabulary) {
     const std::int64_t rows = SW_TRY(rows_by_rule(rule, scope));
-    for (Dims& shape : shapes) {
+    for (std::size_t i = 0; i < shapes.size(); ++i) {
+      Dims& shape = shapes[i];
       if (shape.empty() || shape[0] < rows) {
         return fail(Code::kShapeMismatch,
                     "{}: found shape {}, expected at least {} rows ('vocab'); check vocab_size",
                     object, to_string(shape), rows);
       }
+      SW_TRY(check_padding(megatron[i], shape[0], rows));
       shape[0] = rows;
     }
   }
@@ -280,6 +295,16 @@ Status Assembler::add_from_megatron(const Instance& instance, const TensorIndex&
         TensorDesc{std::move(names[i]), megatron[0].dtype, lowered->hf[i % lowered->hf.size()]});
   }
   return add_lowered(instance, *lowered, std::move(hf), std::move(megatron));
+}
+
+// What is padding in one is so in all.
+Status Assembler::check_padding(const TensorDesc& table, std::int64_t height, std::int64_t rows) {
+  const auto [first, is_new] = padded_.try_emplace(rows, PaddedTable{table.name, height});
+  if (is_new || first->second.height == height) return {};
+  return fail(Code::kShapeMismatch,
+              "tensor {}: found {} rows, expected {} as in {}: Megatron pads the vocabulary of {} "
+              "to one height",
+              table.name, height, first->second.height, first->second.name, rows);
 }
 
 Status Assembler::add_identity(const TensorDesc& hf, const TensorDesc& megatron) {

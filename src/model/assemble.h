@@ -28,6 +28,10 @@ class Assembler {
 
  private:
   using Owners = std::unordered_map<std::string, std::uint32_t>;
+  struct PaddedTable {
+    std::string name;
+    std::int64_t height = 0;
+  };
 
   [[nodiscard]] Result<std::uint32_t> add_tensor(Side side, MappedTensor tensor,
                                                  std::string_view rule);
@@ -36,6 +40,8 @@ class Assembler {
   [[nodiscard]] Status add_lowered(const Instance& instance, const Lowered& lowered,
                                    std::vector<TensorDesc> hf, std::vector<TensorDesc> megatron);
   [[nodiscard]] Status check_shape(const Rule& rule, const Dims& shape, const Scope& scope) const;
+  [[nodiscard]] Status check_padding(const TensorDesc& table, std::int64_t height,
+                                     std::int64_t rows);
   [[nodiscard]] Result<std::int64_t> stack_count(const Rule& rule) const;
 
   const Mapping& mapping_;
@@ -43,6 +49,7 @@ class Assembler {
   Correspondence result_;
   Owners hf_;
   Owners megatron_;
+  std::unordered_map<std::int64_t, PaddedTable> padded_;  // by the rows that mean something
 };
 
 }  // namespace shardwright
