@@ -17,6 +17,11 @@ pickle::Value TorchFile::root() const {
   return std::visit([](const auto& form) { return form.document().root(); }, form_);
 }
 
+std::string_view TorchFile::saved_as() const {
+  const auto* archive = std::get_if<TorchArchive>(&form_);
+  return archive == nullptr ? std::string_view() : archive->prefix();
+}
+
 Result<std::string> TorchFile::pickle(std::uint64_t limit_bytes) const {
   if (const auto* stream = std::get_if<TorchStream>(&form_)) return stream->pickle();
   const auto& archive = std::get<TorchArchive>(form_);

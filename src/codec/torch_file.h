@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <variant>
 
 #include "codec/torch_archive.h"
@@ -18,6 +19,8 @@ class TorchFile {
                                               const pickle::Limits& limits = {});
 
   [[nodiscard]] pickle::Value root() const;
+  /// The folder of an archive's records, which torch.save calls as the file; empty for a stream.
+  [[nodiscard]] std::string_view saved_as() const;
   /// The bytes of the pickle behind root(), at most `limit_bytes` of them.
   [[nodiscard]] Result<std::string> pickle(std::uint64_t limit_bytes) const;
   /// Finds the bytes of the tensor that a node of the pickle spells.

@@ -202,6 +202,7 @@ Status draft_hf_as_megatron(Drafting& drafting) {
   parts.tensors =
       SW_TRY(draft_hf_model(facts, {{request.dtype, keys}, traits.holds_extras}, drafting.catalog,
                             *source.files, result.plan.quantised, result.notes));
+  SW_TRY(check_layer_dtypes(parts.tensors, keys));
   const ModelTensors all =
       SW_TRY(model_tensors(source.catalog, facts.config_text, source.files.get()));
   SW_TRY(tell_contradictions(facts, all.tensors, drafting));

@@ -60,7 +60,9 @@ Status draft_as_stored(Drafting& drafting) {
   }
   tensors = draft_identity(catalog, {dtype, LayerKeys::kAutomatic});
   if (drafting.source().location.traits.has_layers_apart) {
-    tensors = stack_layers(std::move(tensors), layer_keys_of(drafting.source().arguments));
+    const LayerKeys keys = layer_keys_of(drafting.source().arguments);
+    tensors = stack_layers(std::move(tensors), keys);
+    SW_TRY(check_layer_dtypes(tensors, keys));
   }
   return {};
 }

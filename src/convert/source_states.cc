@@ -7,11 +7,11 @@
 
 #include "base/fail.h"
 #include "canonical/derived_states.h"
+#include "compare/recorded_optimizer.h"
 #include "format/select.h"
 #include "model/component_names.h"
 #include "plan/wrong_states.h"
 #include "state/lost_settings.h"
-#include "state/recorded_run.h"
 
 namespace shardwright {
 namespace {
@@ -88,7 +88,7 @@ Status undo_flat(const ConvertRequest& request, ConversionSource& source, Notes&
 Status check_states(const ConvertRequest& request, const ConversionSource& source, Notes& notes) {
   if (keeps_names(request) || !keeps_optimizer(request) || source.is_mimo) return {};
   const StateFindings found =
-      find_wrong_states(source.wanted, named_optimizer(source.checkpoint.arguments));
+      find_wrong_states(source.wanted, recorded_optimizer(source.checkpoint));
   const bool is_part = !request.include.empty() || !request.exclude.empty();
   for (const WrongState& state : found.wrong) {
     if (state.is_lone && is_part) continue;  // its weight may be what was left out

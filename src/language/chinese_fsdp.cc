@@ -94,9 +94,8 @@ std::span<const Sentence> chinese_of_fsdp() {
        "权重仍为 {}，即 Megatron-FSDP 的主权重；--dtype bfloat16 给出这种模型通常的计算类型"},
       {"tensor {}: found the optimizer states {}, expected {} as of {}",
        "张量 {0}: 优化器状态为 {1}，应与 {3} 一样为 {2}"},
-      {"tensor {}: found the optimizer states {}, expected {} of Adam, which the run's arguments "
-       "name",
-       "张量 {}: 优化器状态为 {}，应为训练参数所写的 Adam 的 {}"},
+      {"tensor {}: found the optimizer states {}, expected {} by the run's arguments",
+       "张量 {}: 优化器状态为 {}，按训练参数应为 {}"},
       {" ({} tensors more lack them too)", "（另有 {} 个张量也缺少它们）"},
       {"{}{}; convert without them (--optimizer drop)", "{}{}；请不带它们转换（--optimizer drop）"},
       {"tensor {}: found optimizer state of shape {}, expected the weight's {}; convert without it "

@@ -28,6 +28,19 @@ std::span<const Sentence> chinese_of_model() {
        "张量 {}: 在 Megatron 检查点中的形状为 {}，应与导入时一样为 {}"},
       {"tensor {}: found dtype {}, expected floating-point numbers: a model computes with them",
        "张量 {}: dtype 为 {}，应为浮点数：模型用它们计算"},
+      {"tensor {}: found dtype {}, expected bfloat16, float16 or float32; values without their "
+       "scales mean nothing",
+       "张量 {}: dtype 为 {}，应为 bfloat16、float16 或 float32；没有缩放的值没有意义"},
+      {"tensor {}: found {} rows, expected {} as in {}: Megatron pads the vocabulary of {} to one "
+       "height",
+       "张量 {0}: 有 {1} 行，应与 {3} 一样为 {2} 行：Megatron 把 {4} 行的词表填充到同一高度"},
+      {"tensor {}: found dtype {}, expected {} as of {}: Megatron stores layers that are alike as "
+       "one tensor; --dtype makes all of them one",
+       "张量 {0}: dtype 为 {1}，应与 {3} 一样为 {2}：Megatron 把相同的层存为一个张量；--dtype "
+       "使它们一致"},
+      {"{}: was saved as {}{}, the file of another rank; give each file the name that it was saved "
+       "under",
+       "{}: 保存时名为 {}{}，是另一个 rank 的文件；请恢复各文件保存时的名字"},
       {"tensor {}: found dtype {}, expected {} as in {}; both are parts of one tensor",
        "张量 {0}: dtype 为 {1}，应与 {3} 一样为 {2}；两者是同一个张量的部分"},
       {"{}: found tensor {} in a second rule, expected one; change the mapping file",

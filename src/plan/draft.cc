@@ -79,8 +79,12 @@ bool fill_alike(const DraftTensor& a, const DraftTensor& b) {
   return !a.recipe.fill || !b.recipe.fill || a.recipe.fill == b.recipe.fill;
 }
 
+// What makes layers alike.
+enum class Likeness : std::uint8_t { kWhole, kButForDtypes };
+
 // `holds_all`: the numbers have no gaps.
-bool are_alike(const Layers& layers, const std::vector<DraftTensor>& tensors, bool holds_all) {
+bool are_alike(const Layers& layers, const std::vector<DraftTensor>& tensors, bool holds_all,
+               Likeness likeness) {
   const auto& first = layers.begin()->second;
   std::int64_t expected = 0;
   for (const auto& [index, parts] : layers) {
@@ -90,8 +94,10 @@ bool are_alike(const Layers& layers, const std::vector<DraftTensor>& tensors, bo
       if (same == first.end()) return false;
       const DraftTensor& a = tensors[position];
       const DraftTensor& b = tensors[same->second];
-      if (!(a.desc.shape == b.desc.shape) || a.desc.dtype != b.desc.dtype ||
-          a.recipe.add != b.recipe.add || !fill_alike(a, b) || a.desc.shape.size() == kMaxAxes) {
+      const bool has_its_dtype =
+          a.desc.dtype == b.desc.dtype || likeness == Likeness::kButForDtypes;
+      if (!(a.desc.shape == b.desc.shape) || !has_its_dtype || a.recipe.add != b.recipe.add ||
+          !fill_alike(a, b) || a.desc.shape.size() == kMaxAxes) {
         return false;
       }
     }
@@ -105,12 +111,48 @@ struct LayerStack {
   std::map<std::string, Layers, std::less<>> by_kind;
 
   // Whether every layer is like the others of its kind: otherwise none is stacked.
-  [[nodiscard]] bool is_regular(const std::vector<DraftTensor>& tensors) const {
-    return (all.empty() || are_alike(all, tensors, true)) &&
-           std::ranges::all_of(
-               by_kind, [&](const auto& kind) { return are_alike(kind.second, tensors, false); });
+  [[nodiscard]] bool is_regular(const std::vector<DraftTensor>& tensors,
+                                Likeness likeness = Likeness::kWhole) const {
+    return (all.empty() || are_alike(all, tensors, true, likeness)) &&
+           std::ranges::all_of(by_kind, [&](const auto& kind) {
+             return are_alike(kind.second, tensors, false, likeness);
+           });
   }
 };
+
+using LayerStacks = std::map<std::string, LayerStack, std::less<>>;
+
+// MTP layers are never stacked.
+LayerStacks find_stacks(const std::vector<DraftTensor>& tensors, LayerKeys keys) {
+  LayerStacks stacks;
+  if (keys == LayerKeys::kAllNumbered) return stacks;
+  for (std::size_t i = 0; i < tensors.size(); ++i) {
+    const std::optional<LayerName> name = split_layer_name(tensors[i].desc.name);
+    if (!name || !name->index || !is_stackable(name->stack)) continue;
+    if (keys == LayerKeys::kNumbered && is_main_stack(name->stack)) continue;
+    LayerStack& stack = stacks[std::string(name->stack)];
+    const std::string_view kind = kind_of_layer(name->rest);
+    (kind.empty() ? stack.all
+                  : stack.by_kind[std::string(kind)])[*name->index][std::string(name->rest)] = i;
+  }
+  return stacks;
+}
+
+Status check_dtypes_of(const Layers& layers, const std::vector<DraftTensor>& tensors) {
+  for (const auto& [index, parts] : layers) {
+    for (const auto& [rest, position] : parts) {
+      const TensorDesc& desc = tensors[position].desc;
+      const TensorDesc& first = tensors[layers.begin()->second.at(rest)].desc;
+      if (desc.dtype == first.dtype) continue;
+      return fail(
+          Code::kDtypeUnsupported,
+          "tensor {}: found dtype {}, expected {} as of {}: Megatron stores layers that are "
+          "alike as one tensor; --dtype makes all of them one",
+          desc.name, torch_name(desc.dtype), torch_name(first.dtype), first.name);
+    }
+  }
+  return {};
+}
 
 }  // namespace
 
@@ -121,19 +163,8 @@ std::vector<TensorDesc> descs_of(std::span<const DraftTensor> tensors) {
   return descs;
 }
 
-// MTP layers are never stacked.
 std::vector<DraftTensor> stack_layers(std::vector<DraftTensor> tensors, LayerKeys keys) {
-  if (keys == LayerKeys::kAllNumbered) return tensors;
-  std::map<std::string, LayerStack, std::less<>> stacks;
-  for (std::size_t i = 0; i < tensors.size(); ++i) {
-    const std::optional<LayerName> name = split_layer_name(tensors[i].desc.name);
-    if (!name || !name->index || !is_stackable(name->stack)) continue;
-    if (keys == LayerKeys::kNumbered && is_main_stack(name->stack)) continue;
-    LayerStack& stack = stacks[std::string(name->stack)];
-    const std::string_view kind = kind_of_layer(name->rest);
-    (kind.empty() ? stack.all
-                  : stack.by_kind[std::string(kind)])[*name->index][std::string(name->rest)] = i;
-  }
+  const LayerStacks stacks = find_stacks(tensors, keys);
   std::vector<bool> is_stacked(tensors.size(), false);
   std::unordered_map<std::size_t, DraftTensor> stacked_at;  // at the place of layer 0's tensor
   const auto stack_one = [&](const std::string& stack, const Layers& layers) {
@@ -170,6 +201,15 @@ std::vector<DraftTensor> stack_layers(std::vector<DraftTensor> tensors, LayerKey
     }
   }
   return result;
+}
+
+Status check_layer_dtypes(const std::vector<DraftTensor>& tensors, LayerKeys keys) {
+  for (const auto& [name, stack] : find_stacks(tensors, keys)) {
+    if (stack.is_regular(tensors) || !stack.is_regular(tensors, Likeness::kButForDtypes)) continue;
+    SW_TRY(check_dtypes_of(stack.all, tensors));
+    for (const auto& [kind, layers] : stack.by_kind) SW_TRY(check_dtypes_of(layers, tensors));
+  }
+  return {};
 }
 
 Result<std::vector<DraftTensor>> draft_from_hf(const Correspondence& correspondence,

@@ -61,6 +61,11 @@ struct DraftOptions {
 [[nodiscard]] std::vector<DraftTensor> stack_layers(std::vector<DraftTensor> tensors,
                                                     LayerKeys keys);
 
+/// What stays numbered of `stack_layers` only because a tensor is of another dtype in one layer
+/// than in the others: Megatron asks for one tensor of all, which has one dtype. Error:
+/// kDtypeUnsupported.
+[[nodiscard]] Status check_layer_dtypes(const std::vector<DraftTensor>& tensors, LayerKeys keys);
+
 /// Gives tensors the names that a model of the spec has, which differ for the norms before linears
 /// (see names_in_spec).
 void name_for_spec(ModuleSpec spec, std::vector<DraftTensor>& tensors);

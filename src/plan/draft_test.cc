@@ -57,6 +57,24 @@ TEST(DraftFromHf, StacksLayersThatAreAlike) {
   EXPECT_EQ(up.axis, (Dims{-1, 0, 1}));
 }
 
+TEST(CheckLayerDtypes, RefusesLayersThatOnlyADtypeKeepsApart) {
+  Correspondence c = two_layers();
+  c.megatron[1].desc.dtype = DType::kF16;
+  const auto drafts = draft_from_hf(c, hf_catalog(c), {}).value();
+  ASSERT_EQ(drafts.size(), 2U) << "they are not stacked";
+  EXPECT_TRUE(check_layer_dtypes(drafts, LayerKeys::kNumbered)) << "Megatron numbers them as well";
+  const Status checked = check_layer_dtypes(drafts, LayerKeys::kAutomatic);
+  ASSERT_FALSE(checked);
+  EXPECT_EQ(checked.error().code, Code::kDtypeUnsupported);
+  EXPECT_THAT(checked.error().message,
+              testing::HasSubstr("decoder.layers.1.mlp.linear_fc1.weight: found dtype float16, "
+                                 "expected bfloat16 as of decoder.layers.0.mlp.linear_fc1.weight"));
+  // Of another shape they would not be stacked anyway.
+  std::vector<DraftTensor> wider = drafts;
+  wider[1].desc.shape = {5, 3};
+  EXPECT_TRUE(check_layer_dtypes(wider, LayerKeys::kAutomatic));
+}
+
 TEST(DraftFromHf, StacksAttentionOfEachKindByItself) {
   Correspondence c;
   Catalog catalog;

@@ -51,8 +51,9 @@ std::string listed(const StateKinds& kinds) { return fmt::to_string(fmt::join(ki
 
 class StateSurvey {
  public:
-  StateSurvey(const Catalog& catalog, NamedOptimizer named)
-      : is_adam_(named == NamedOptimizer::kAdam) {
+  StateSurvey(const Catalog& catalog, RecordedOptimizer optimizer)
+      : is_adam_(optimizer.named == NamedOptimizer::kAdam),
+        keeps_master_weights_(optimizer.keeps_master_weights) {
     for (const StoredTensor& tensor : catalog.tensors) {
       const std::string& name = tensor.desc.name;
       if (!is_optimizer_name(name)) weights_.emplace(name, &tensor.desc);
@@ -60,7 +61,7 @@ class StateSurvey {
     for (const StoredTensor& tensor : catalog.tensors) add(tensor.desc);
     // Adam and Lion know of no other states: whoever has some is trained beside them. Lion's are a
     // part of Adam's.
-    has_others_ = named == NamedOptimizer::kOfLinears ||
+    has_others_ = optimizer.named == NamedOptimizer::kOfLinears ||
                   std::ranges::any_of(all_kinds_, [](std::string_view kind) {
                     return std::ranges::find(kStateKinds, kind) == kStateKinds.end();
                   });
@@ -139,6 +140,7 @@ class StateSurvey {
       // Without a distributed optimizer a float32 weight is its own master weight.
       const bool is_own_master = weight.desc->dtype == DType::kF32;
       if (is_own_master && !weight.kinds.contains(kMasterKind)) expected.erase(kMasterKind);
+      if (keeps_master_weights_ && !is_own_master) expected.insert(kMasterKind);
       if (weight.kinds == expected) return;
       const auto [known, is_new] =
           lacking.try_emplace({optimizer, weight.kinds}, findings_.wrong.size());
@@ -152,8 +154,8 @@ class StateSurvey {
       texts[known->second] =
           whose == first_with.end()
               ? translated(
-                    "tensor {}: found the optimizer states {}, expected {} of Adam, which "
-                    "the run's arguments name",
+                    "tensor {}: found the optimizer states {}, expected {} by the "
+                    "run's arguments",
                     weight.desc->name, listed(weight.kinds), listed(expected))
               : translated("tensor {}: found the optimizer states {}, expected {} as of {}",
                            weight.desc->name, listed(weight.kinds), listed(expected),
@@ -169,6 +171,7 @@ class StateSurvey {
   }
 
   bool is_adam_;
+  bool keeps_master_weights_;
   bool has_others_ = false;
   StateKinds all_kinds_;
   std::unordered_map<std::string_view, const TensorDesc*> weights_;
@@ -184,8 +187,8 @@ std::string note_on_frozen(const StateFindings& found) {
                     found.without.size(), found.without.front());
 }
 
-StateFindings find_wrong_states(const Catalog& catalog, NamedOptimizer named) {
-  return StateSurvey(catalog, named).run(catalog);
+StateFindings find_wrong_states(const Catalog& catalog, RecordedOptimizer optimizer) {
+  return StateSurvey(catalog, optimizer).run(catalog);
 }
 
 }  // namespace shardwright

@@ -16,6 +16,12 @@ struct WrongState {
   bool is_lone = false;  ///< a state without a weight
 };
 
+/// What is known of the optimizer whose states they are.
+struct RecordedOptimizer {
+  NamedOptimizer named = NamedOptimizer::kUntold;
+  bool keeps_master_weights = false;  ///< of each weight in bfloat16 or float16
+};
+
 /// A model's optimizer states, held against its weights.
 struct StateFindings {
   std::vector<WrongState> wrong;
@@ -29,8 +35,7 @@ struct StateFindings {
 /// Holds the optimizer states of a catalog with Megatron's names against its weights: each has one,
 /// in whose shape it is, and a weight that has any state has those that the others of its optimizer
 /// have. Where Muon or another trains matrices beside Adam, these are two optimizers; the parts of
-/// a chain are, too. `named`: what the run says of its optimizer. States in flat buffers have other
-/// names and are not looked at.
-[[nodiscard]] StateFindings find_wrong_states(const Catalog& catalog, NamedOptimizer named);
+/// a chain are, too. States in flat buffers have other names and are not looked at.
+[[nodiscard]] StateFindings find_wrong_states(const Catalog& catalog, RecordedOptimizer optimizer);
 
 }  // namespace shardwright

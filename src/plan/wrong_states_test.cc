@@ -19,13 +19,14 @@ struct Entry {
 };
 
 StateFindings findings_of(const std::vector<Entry>& entries,
-                          NamedOptimizer named = NamedOptimizer::kUntold) {
+                          NamedOptimizer named = NamedOptimizer::kUntold,
+                          bool keeps_master_weights = false) {
   Catalog catalog;
   for (const Entry& entry : entries) {
     catalog.tensors.push_back(
         {{entry.name, entry.dtype, entry.shape}, ChunkList(entry.shape.size()), Encoding::kRaw});
   }
-  return find_wrong_states(catalog, named);
+  return find_wrong_states(catalog, {named, keeps_master_weights});
 }
 
 // A weight in bfloat16 with these states.
@@ -140,6 +141,22 @@ TEST(WrongStates, AreComparedWithinOneOptimizer) {
   EXPECT_THAT(findings_of(chained).wrong, IsEmpty());
 }
 
+// A run in float32 has none; one in bfloat16 would go on with rounded weights.
+TEST(WrongStates, AreMasterWeightsThatAllLack) {
+  std::vector<Entry> entries;
+  add_weight(kProj, {4, 8, 8}, {"exp_avg", "exp_avg_sq"}, entries);
+  add_weight(kNorm, {8}, {"exp_avg", "exp_avg_sq"}, entries);
+  entries.push_back({"decoder.layers.mlp.router.weight", {4, 2, 8}});  // in float32 of its own
+  entries.push_back({"optimizer.state.exp_avg.decoder.layers.mlp.router.weight", {4, 2, 8}});
+  entries.push_back({"optimizer.state.exp_avg_sq.decoder.layers.mlp.router.weight", {4, 2, 8}});
+  EXPECT_THAT(findings_of(entries, NamedOptimizer::kAdam).wrong, IsEmpty());
+  const StateFindings found = findings_of(entries, NamedOptimizer::kAdam, true);
+  ASSERT_THAT(tensors_of(found), ElementsAre(kProj));
+  EXPECT_THAT(found.wrong[0].what,
+              AllOf(HasSubstr("expected exp_avg, exp_avg_sq, param by the run's arguments"),
+                    HasSubstr("1 tensors more")));
+}
+
 // Lion has one moment, and so has every parameter of it.
 TEST(WrongStates, AreSecondMomentsOfAdamIfItIsNamed) {
   std::vector<Entry> entries;
@@ -147,7 +164,8 @@ TEST(WrongStates, AreSecondMomentsOfAdamIfItIsNamed) {
   EXPECT_THAT(findings_of(entries).wrong, IsEmpty());
   const StateFindings found = findings_of(entries, NamedOptimizer::kAdam);
   ASSERT_EQ(found.wrong.size(), 1U);
-  EXPECT_THAT(found.wrong[0].what, HasSubstr("of Adam, which the run's arguments name"));
+  EXPECT_THAT(found.wrong[0].what,
+              HasSubstr("expected exp_avg, exp_avg_sq, param by the run's arguments"));
   std::vector<Entry> bare;
   add_weight(kProj, {4, 8, 8}, {"param"}, bare);
   EXPECT_THAT(findings_of(bare).wrong, IsEmpty()) << "SGD's may have no other";

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "verify/state_check.h"
 
+#include "compare/recorded_optimizer.h"
 #include "plan/wrong_states.h"
 #include "state/lost_settings.h"
-#include "state/recorded_run.h"
 #include "verify/findings.h"
 
 namespace shardwright {
 
 void check_named_states(const Catalog& named, const Checkpoint& checkpoint, VerifyReport& report) {
-  const StateFindings found = find_wrong_states(named, named_optimizer(checkpoint.arguments));
+  const StateFindings found = find_wrong_states(named, recorded_optimizer(checkpoint));
   for (const WrongState& state : found.wrong) {
     add_finding(report, Code::kOptimizerUnsupported, state.tensor, state.what);
   }

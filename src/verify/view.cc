@@ -11,6 +11,7 @@
 #include "canonical/hf_naming.h"
 #include "canonical/mlite_naming.h"
 #include "canonical/tied_head.h"
+#include "compare/recorded_optimizer.h"
 #include "compare/replicas.h"
 #include "compare/source_losses.h"
 #include "dcp/named_replicas.h"
@@ -23,7 +24,6 @@
 #include "layout/model_head.h"
 #include "model/component_names.h"
 #include "plan/wrong_states.h"
-#include "state/recorded_run.h"
 #include "verify/workload.h"
 
 namespace shardwright {
@@ -193,7 +193,7 @@ class Maker {
     if (checkpoint.location.traits.is_hf_model) return;
     if (has_unnamed_states(checkpoint, catalog())) return;
     for (const WrongState& state :
-         find_wrong_states(catalog(), named_optimizer(checkpoint.arguments)).wrong) {
+         find_wrong_states(catalog(), recorded_optimizer(checkpoint)).wrong) {
       view_.notes.push_back(translated("{}: {}", checkpoint.location.path, state.what));
     }
   }

@@ -186,12 +186,25 @@ def test_files_of_another_world_size(shardwright, saved, copied, tmp_path):
 
 @pytest.mark.parametrize("copied_rank, over", [(0, 1), (1, 2)])
 def test_a_file_that_was_copied_over_another_rank(shardwright, copied, tmp_path, copied_rank, over):
-    """Nothing in ZeRO 3's files says whose they are."""
+    """Nothing in ZeRO 3's files says whose they are, where torch did not put their names there."""
     run, data = copied("zero3")
     name = "bf16_zero_pp_rank_{}_mp_rank_00_optim_states.pt"
-    shutil.copy(data / name.format(copied_rank), data / name.format(over))
+    value = torch.load(data / name.format(copied_rank), weights_only=False)
+    with open(data / name.format(over), "wb") as file:
+        torch.save(value, file)
     refused(shardwright, run, tmp_path, name.format(over), name.format(copied_rank),
             "model.embed_tokens.weight", code="SW0319")  # fmt: skip
+    assert "SW0319" in shardwright("verify", run, expect=1).stdout
+
+
+def test_files_in_each_others_place(shardwright, copied, tmp_path):
+    """Their states would be those of other rows, and nothing but the names that torch saved shows it."""
+    run, data = copied("zero3")
+    first, other = (data / f"bf16_zero_pp_rank_{rank}_mp_rank_00_optim_states.pt" for rank in (0, 1))
+    first.rename(data / "aside")
+    other.rename(first)
+    (data / "aside").rename(other)
+    refused(shardwright, run, tmp_path, f"was saved as {other.name}", code="SW0319")
     assert "SW0319" in shardwright("verify", run, expect=1).stdout
 
 

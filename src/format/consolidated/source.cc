@@ -17,6 +17,7 @@
 #include "format/model_file.h"
 #include "format/near_config.h"
 #include "format/pickle_files.h"
+#include "format/saved_name.h"
 #include "format/sibling.h"
 #include "format/torch_files/state_dict.h"
 #include "layout/texts.h"
@@ -153,6 +154,7 @@ class MetaReader {
     const auto [number, file] = SW_TRY(std::move(opened));
     SW_TRY(judge_pickles(*file, path, checkpoint_, defects_));
     ranks_.push_back({number, SW_TRY(read_state_dict(*file))});
+    SW_TRY(check_saved_name(*file, ranks_.back().dict.saved_as));
     tell_left_out(ranks_.back().dict, path, checkpoint_);
     return {};
   }

@@ -7,9 +7,9 @@
 #include "base/allowance.h"
 #include "base/fail.h"
 #include "base/text.h"
-#include "codec/torch_file.h"
 #include "codec/torch_tensor.h"
 #include "format/deepspeed/plain_values.h"
+#include "format/saved_name.h"
 
 namespace shardwright {
 namespace {
@@ -178,7 +178,7 @@ class ModelStatesReader {
 }  // namespace
 
 Result<ModelStates> read_model_states(const ReadableFile& file) {
-  const TorchFile torch = SW_TRY(TorchFile::open(file));
+  const TorchFile torch = SW_TRY(open_rank_file(file));
   Result<ModelStates> states = ModelStatesReader(torch, file.size()).read();
   if (!states) return std::unexpected(std::move(states).error().within(file.name()));
   return states;

@@ -7,10 +7,10 @@
 #include "base/allowance.h"
 #include "base/fail.h"
 #include "base/text.h"
-#include "codec/torch_file.h"
 #include "codec/torch_number.h"
 #include "codec/torch_tensor.h"
 #include "format/deepspeed/plain_values.h"
+#include "format/saved_name.h"
 
 namespace shardwright {
 namespace {
@@ -210,7 +210,7 @@ class OptimizerStatesReader {
 }  // namespace
 
 Result<OptimizerStates> read_optimizer_states(const ReadableFile& file) {
-  const TorchFile torch = SW_TRY(TorchFile::open(file));
+  const TorchFile torch = SW_TRY(open_rank_file(file));
   Result<OptimizerStates> states = OptimizerStatesReader(file, torch).read();
   if (!states) return std::unexpected(std::move(states).error().within(file.name()));
   return states;

@@ -16,6 +16,7 @@
 #include "format/deepspeed/neox_tensors.h"
 #include "format/deepspeed/zero_file_name.h"
 #include "format/legacy/legacy_chunks.h"
+#include "format/saved_name.h"
 #include "format/tensors_beside.h"
 #include "io/source_files.h"
 #include "layout/early_names.h"
@@ -182,7 +183,7 @@ class PipeReader {
       const std::string name = fmt::format("mp_rank_{:02}_model_states.pt", rank);
       if (!checkpoint_.directory->exists(name)) continue;
       const auto file = SW_TRY(checkpoint_.directory->open(name));
-      const TorchFile torch = SW_TRY(TorchFile::open(*file));
+      const TorchFile torch = SW_TRY(open_rank_file(*file));
       if (rank == 0) SW_TRY(look_beside(torch.root(), file->size(), name));
       std::optional<std::int64_t> step = torch.root().find("iteration").as_int();
       if (!step) step = torch.root().find("global_steps").as_int();
@@ -403,7 +404,7 @@ class PipeReader {
   Result<LayerTensors> read_layer(const std::string& path) {
     const std::uint32_t file = number_of(path);
     const auto opened = SW_TRY(checkpoint_.files->get(file));
-    const TorchFile torch = SW_TRY(TorchFile::open(*opened));
+    const TorchFile torch = SW_TRY(open_rank_file(*opened));
     const pickle::Value pairs = dict_pairs(torch.root());
     LayerTensors tensors;
     for (std::size_t i = 0; i < pairs.size(); ++i) {

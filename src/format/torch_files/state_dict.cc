@@ -117,6 +117,7 @@ Result<StateDict> read_state_dict(const ReadableFile& file) {
   const Value pairs = SW_TRY(find_state_dict(archive.root(), file.name()));
   Allowance allowance(file.size());
   StateDict dict;
+  dict.saved_as = archive.saved_as();
   dict.beside = state_dicts_beside(archive.root(), pairs);
   if (dict.beside.size() < 2) dict.beside.clear();
   dict.unread = SW_TRY(tensors_beside(archive.root(), pairs, allowance));

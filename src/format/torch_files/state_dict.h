@@ -22,6 +22,7 @@ struct StateDict {
   std::vector<std::string> left_out;     ///< keys of what is no tensor
   std::vector<std::string> beside;  ///< keys of this and other state dicts, where there are others
   TensorsBeside unread;             ///< further tensors of the file
+  std::string saved_as;             ///< TorchFile::saved_as
 };
 
 /// The pairs of the state dict in the value of a file: the one under `state_dict`, `model`,

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "format/saved_name.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "io/memory_directory.h"
+
+namespace shardwright {
+namespace {
+using testing::HasSubstr;
+
+Status checked(const std::string& path, std::string_view saved_as) {
+  MemoryDirectory directory;
+  directory.put(path, "");
+  const auto file = directory.open(path).value();
+  return check_saved_name(*file, saved_as);
+}
+
+TEST(SavedName, OfAnotherRankIsRefused) {
+  const Status swapped = checked("step/zero_pp_rank_1_mp_rank_00_optim_states.pt",
+                                 "zero_pp_rank_0_mp_rank_00_optim_states");
+  ASSERT_FALSE(swapped);
+  EXPECT_EQ(swapped.error().code, Code::kRankMisplaced);
+  EXPECT_THAT(swapped.error().message,
+              HasSubstr("was saved as zero_pp_rank_0_mp_rank_00_optim_states.pt"));
+  EXPECT_FALSE(checked("consolidated.10.pth", "consolidated.01"));
+}
+
+TEST(SavedName, SaysNothingWhereItIsNoRanksName) {
+  EXPECT_TRUE(checked("consolidated.01.pth", "consolidated.01"));
+  EXPECT_TRUE(checked("consolidated.01.pth", "consolidated.1")) << "the same number";
+  EXPECT_TRUE(checked("consolidated.00.pth", "consolidated"));
+  EXPECT_TRUE(checked("consolidated.01.pth", "archive")) << "saved through an open file";
+  EXPECT_TRUE(checked("consolidated.01.pth", "")) << "a file of before archives";
+}
+
+}  // namespace
+}  // namespace shardwright
