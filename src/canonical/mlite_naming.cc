@@ -316,7 +316,7 @@ Status add_unsaved_buffers(const ConvertRequest& request, const OwnNames& own,
   }
   if (names.empty()) {
     return fail(
-        Code::kUnmatchedSource,
+        Code::kConfigMissing,
         "{}: the routers' buffers (expert_bias, tid2eid) are missing: MLite neither saves nor "
         "trains them; give the model that the run began with, weights included, as "
         "--hf-config",

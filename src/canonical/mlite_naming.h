@@ -18,8 +18,9 @@ namespace shardwright {
 /// no parameters of the model, are left out. REQUIRES: payloads are located.
 ///
 /// Errors: those of global_from_mlite; kConfigMissing without config.json; kNoFamily for families
-/// whose names in MLite are not known; kUnmatchedSource with the tensor that has another name, and
-/// for buffers that are nowhere; kShapeMismatch for rows that tensor ranks cannot have shared out.
+/// whose names in MLite are not known; kUnmatchedSource with the tensor that has another name;
+/// kConfigMissing for buffers that are nowhere; kShapeMismatch for rows that tensor ranks cannot
+/// have shared out.
 [[nodiscard]] Status name_mlite_as_megatron(const ConvertRequest& request, Checkpoint& checkpoint,
                                             Catalog& wanted, Notes& notes);
 

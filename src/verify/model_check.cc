@@ -13,6 +13,7 @@
 #include "canonical/families.h"
 #include "canonical/family_fit.h"
 #include "canonical/hf_naming.h"
+#include "canonical/mlite_naming.h"
 #include "format/formats.h"
 #include "format/nothing_stored.h"
 #include "layout/lost_parts.h"
@@ -43,7 +44,10 @@ std::vector<std::string> object_names(const Catalog& catalog) {
 class ModelCheck {
  public:
   ModelCheck(const Checkpoint& checkpoint, const ProofOptions& options, VerifyReport& report)
-      : checkpoint_(checkpoint), report_(report), choice_(options.choice) {}
+      : checkpoint_(checkpoint),
+        report_(report),
+        choice_(options.choice),
+        source_(options.source) {}
 
   Status check() {
     if (checkpoint_.location.traits.is_hf_model) return check_hf();
@@ -51,8 +55,10 @@ class ModelCheck {
     const Catalog& catalog = named_ ? *named_ : checkpoint_.catalog;
     if (!has_megatron_names(catalog)) {
       descs_ = descs_of(catalog);
-      add_lost(lost_local_experts(descs_));
-      return {};
+      const std::vector<LostPart> lost = lost_local_experts(descs_);
+      add_lost(lost);
+      return lost.empty() && checkpoint_.location.traits.has_local_numbers ? check_local_numbers()
+                                                                           : Status();
     }
     descs_ = SW_TRY(canonical_descs(catalog));
     check_parts();
@@ -64,6 +70,40 @@ class ModelCheck {
   }
 
  private:
+  // Under Megatron's names, to which config.json leads, as a conversion sees the model.
+  Status check_local_numbers() {
+    const std::string config = SW_TRY(config_text_of(choice_, checkpoint_));
+    if (config.empty()) {
+      report_.notes.emplace_back(
+          "no config.json is near, so the model's tensors are not held against a family; "
+          "--hf-config names one");
+      return {};
+    }
+    ConvertRequest request;
+    static_cast<FamilyChoice&>(request) = choice_;
+    static_cast<SourceOptions&>(request) = source_;
+    request.input = checkpoint_.location.path;
+    Checkpoint own =
+        SW_TRY(open_checkpoint(request.input, FormatChoice{checkpoint_.location.format, "--as"}));
+    Catalog catalog = checkpoint_.catalog;
+    Notes told;  // of what is left out; verify reads all of the checkpoint
+    if (const Status named = name_mlite_as_megatron(request, own, catalog, told); !named) {
+      // What the caller did not give, or no rule knows, is no defect of the checkpoint.
+      const Code code = named.error().code;
+      if (code == Code::kConfigMissing || code == Code::kNoFamily) {
+        report_.notes.push_back(translated("the model's tensors are not held against a family: ") +
+                                named.error().message);
+      } else {
+        add_finding(report_, named.error());
+      }
+      return {};
+    }
+    descs_ = SW_TRY(canonical_descs(catalog));
+    const auto facts = SW_TRY(find_facts(descs_));
+    if (facts) tell(check_family_fit(*facts, own, descs_));
+    return {};
+  }
+
   // As an ordinary Megatron model's; false where what is in their way was told.
   bool name_tensors() {
     Wrappers wrappers;
@@ -290,6 +330,7 @@ class ModelCheck {
   const Checkpoint& checkpoint_;
   VerifyReport& report_;
   const FamilyChoice& choice_;
+  const SourceOptions& source_;
   Mappings mappings_;
   std::optional<Catalog> named_;  ///< where the checkpoint has other names than the model
   std::optional<Error> unknown_;  ///< why a MIMO model's tensors could not be named so

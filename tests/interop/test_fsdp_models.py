@@ -67,6 +67,17 @@ def test_of_two_models_one_must_be_named(shardwright, fsdp2, tmp_path):
     assert_same(load_hf(tmp_path / "out"), load_hf(LLAMA))
 
 
+def test_an_embedding_that_is_missing_is_named(shardwright, tmp_path):
+    state = {f"model.{name}": tensor for name, tensor in load_hf(LLAMA).items()}
+    del state["model.model.embed_tokens.weight"]
+    dcp.save(state, checkpoint_id=tmp_path / "in", no_dist=True)
+    config = ("--hf-config", LLAMA)
+    done = shardwright("convert", tmp_path / "in", tmp_path / "out", "--to", "hf", *config, expect=2)
+    assert "SW0404" in done.stderr and "embed_tokens.weight" in done.stderr
+    done = shardwright("verify", tmp_path / "in", *config, expect=1)
+    assert "embed_tokens.weight" in done.stdout
+
+
 def test_a_tensor_that_is_missing_is_named(shardwright, fsdp2, tmp_path):
     for target in ("hf", "torch_dist"):
         done = shardwright("convert", fsdp2 / "lacking", tmp_path / "out", "--to", target,

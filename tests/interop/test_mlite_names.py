@@ -132,10 +132,15 @@ def test_what_is_not_known_is_refused(shardwright, made, tmp_path):
     save(state, tmp_path / "more" / "step_3")
     told = refused(shardwright, tmp_path / "more" / "step_3", out, "--to", "hf", *config)
     assert "layers.1.attn.extra.weight" in told
+    verified = shardwright("verify", tmp_path / "more" / "step_3", *config, expect=1)
+    assert "layers.1.attn.extra.weight" in verified.stdout
+    assert "those of a qwen3_moe" in shardwright("verify", root / "step_3", *config).stdout
     del state["layers.1.attn.extra.weight"], state["norm.weight"]
     save(state, tmp_path / "less" / "step_3")
     told = refused(shardwright, tmp_path / "less" / "step_3", out, "--to", "hf", *config)
     assert "final_layernorm" in told
+    verified = shardwright("verify", tmp_path / "less" / "step_3", *config, expect=1)
+    assert "final_layernorm" in verified.stdout
 
 
 def dcp_state(root):
@@ -149,6 +154,9 @@ def test_buffers_that_mlite_does_not_save_are_the_models(shardwright, made, tmp_
     bare = ("--to", "hf", "--hf-config", tmp_path / "config")
     told = refused(shardwright, root / "step_3", out, *bare)
     assert "expert_bias" in told and "weights included" in told
+    # That is no defect of the checkpoint, but what could not be looked at.
+    verified = shardwright("verify", root / "step_3", "--hf-config", tmp_path / "config")
+    assert "expert_bias" in verified.stdout
     done = shardwright("convert", root / "step_3", out, "--to", "hf", "--hf-config", root / "hf")
     assert "2 buffers that MLite does not save" in done.stdout + done.stderr
 

@@ -123,17 +123,39 @@ Result<std::string> config_from_params(std::string_view params, const Catalog& c
   return config.dump(kIndent) + "\n";
 }
 
-std::optional<std::int64_t> told_query_rows(std::string_view settings, std::int64_t width) {
+namespace {
+
+struct ToldHeads {
+  std::int64_t count = 0;
+  std::optional<std::int64_t> size;
+};
+
+std::optional<ToldHeads> told_heads(std::string_view settings) {
   const auto json = parse_json(settings, kParams);
   if (!json || !json->is_object()) return std::nullopt;
   for (const char* const key : {"n_heads", "num_attention_heads"}) {
     const auto heads = whole_number(*json, key);
-    if (!heads) continue;
-    const auto head = whole_number(*json, "head_dim");
-    const auto rows = head ? checked_mul(*heads, *head) : width;
-    if (rows && *rows > 0) return rows;
+    if (!heads || *heads <= 0) continue;
+    const auto size = whole_number(*json, "head_dim");
+    return ToldHeads{*heads, size ? std::optional(*size) : std::nullopt};
   }
   return std::nullopt;
+}
+
+}  // namespace
+
+std::optional<std::int64_t> told_query_rows(std::string_view settings, std::int64_t width) {
+  const auto heads = told_heads(settings);
+  if (!heads) return std::nullopt;
+  const auto rows = heads->size ? checked_mul(heads->count, *heads->size) : width;
+  return rows && *rows > 0 ? rows : std::nullopt;
+}
+
+std::optional<std::int64_t> told_head_size(std::string_view settings, std::int64_t width) {
+  const auto heads = told_heads(settings);
+  if (!heads) return std::nullopt;
+  if (heads->size) return heads->size;
+  return width % heads->count == 0 ? std::optional(width / heads->count) : std::nullopt;
 }
 
 }  // namespace shardwright

@@ -21,4 +21,8 @@ namespace shardwright {
 [[nodiscard]] std::optional<std::int64_t> told_query_rows(std::string_view settings,
                                                           std::int64_t width);
 
+/// The same of one head.
+[[nodiscard]] std::optional<std::int64_t> told_head_size(std::string_view settings,
+                                                         std::int64_t width);
+
 }  // namespace shardwright

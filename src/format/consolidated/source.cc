@@ -112,6 +112,22 @@ class MetaReader {
                 count(), *expected, queries->name, rows, whole);
   }
 
+  // Rows of queries and keys lie head by head, in an order that no shape tells; how many
+  // frequencies Llama 1 and 2 turn each head by, does.
+  Status check_head_size(std::optional<std::int64_t> told) const {
+    const StateDictTensor* const turns =
+        find([](const StateDictTensor& tensor) { return tensor.name == "rope.freqs"; });
+    if (!told || turns == nullptr || turns->place.shape.size() != 1) return {};
+    const std::int64_t shown = 2 * turns->place.shape[0];
+    if (shown == *told) return {};
+    return fail(
+        Code::kArgumentsContradict,
+        "rope.freqs shows heads of {}, but the model's settings (params.json, or config.json "
+        "where there is one) say {}, by which rows would be those of other heads; give the "
+        "model's own",
+        shown, *told);
+  }
+
  private:
   [[nodiscard]] std::int64_t count() const { return static_cast<std::int64_t>(ranks_.size()); }
 
@@ -256,6 +272,7 @@ class ConsolidatedSource final : public SourceFormat {
       settings = SW_TRY(read_if_there(*checkpoint.directory, kParamsFile, kMostTextBytes));
     }
     SW_TRY(defects.report(reader.check_queries(told_query_rows(settings, reader.width()))));
+    SW_TRY(defects.report(reader.check_head_size(told_head_size(settings, reader.width()))));
     if (has_config || settings.empty()) return {};
     auto config = config_from_params(settings, checkpoint.catalog, checkpoint.notes);
     if (config) {

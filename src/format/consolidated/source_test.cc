@@ -31,6 +31,7 @@ struct MetaModel {
   std::int64_t ranks = 4;
   std::int64_t query_rows = kWidth;
   bool cuts_columns = false;  // of the embedding, as Llama 2's ranks
+  std::int64_t turns = 0;     // frequencies that each head is turned by, if they are there
 };
 
 // What torch.save makes of one rank's state dict, all elements zero.
@@ -56,6 +57,7 @@ std::string rank_file(const MetaModel& model) {
   add("layers.0.feed_forward.w1.weight", {kHidden / model.ranks, kWidth});
   add("layers.0.feed_forward.w2.weight", {kWidth, kHidden / model.ranks});
   add("layers.0.feed_forward.w3.weight", {kHidden / model.ranks, kWidth});
+  if (model.turns > 0) add("rope.freqs", {model.turns});
   document.set_root(dict);
   const TorchLayout layout =
       TorchLayout::make(*pickle::encode(document, pickle::Protocol::kTwo), sizes).value();
@@ -130,6 +132,22 @@ TEST_F(Consolidated, NarrowHeadsAreToldByTheModelsSettings) {
   expect_whole();
   place_.put("config.json", R"({"hidden_size": 8, "num_attention_heads": 2})");
   EXPECT_THAT(refused().message, AllOf(HasSubstr("found 2 of 4"), Not(HasSubstr("params.json"))));
+}
+
+// Twice as many heads of half the size have the same shapes.
+TEST_F(Consolidated, HeadsOfAnotherSizeThanTheirTurnsShow) {
+  put({.ranks = 1, .turns = 2}, 1);
+  place_.put("params.json", R"({"dim": 8, "n_layers": 1, "n_heads": 2})");
+  EXPECT_TRUE(open_checkpoint(place_.path().string()));
+  for (const char* params : {R"({"dim": 8, "n_layers": 1, "n_heads": 1})",
+                             R"({"dim": 8, "n_heads": 4, "head_dim": 2})"}) {
+    place_.put("params.json", params);
+    const Error error = refused();
+    EXPECT_EQ(error.code, Code::kArgumentsContradict);
+    EXPECT_THAT(error.message, HasSubstr("rope.freqs shows heads of 4"));
+  }
+  place_.put("config.json", R"({"hidden_size": 8, "num_attention_heads": 2})");
+  EXPECT_TRUE(open_checkpoint(place_.path().string()));
 }
 
 TEST_F(Consolidated, FilesOfTwoSaves) {

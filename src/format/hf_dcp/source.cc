@@ -42,7 +42,7 @@ class HfDcpSource final : public SourceFormat {
   }
 
   bool is_spoken_in(const Checkpoint& checkpoint) const override {
-    return !has_megatron_names(checkpoint.catalog) && has_hf_embedding(checkpoint.catalog);
+    return !has_megatron_names(checkpoint.catalog) && has_hf_names(checkpoint.catalog);
   }
 
   SourceTraits traits_of(const Checkpoint& /*checkpoint*/) const override { return traits(); }
@@ -60,13 +60,16 @@ const SourceFormat& hf_dcp_source() {
   return format;
 }
 
-bool has_hf_embedding(const Catalog& catalog) {
-  constexpr std::array<std::string_view, 6> kEmbeddings = {
-      "embed_tokens.weight",    "tok_embeddings.weight", "wte.weight",
-      "word_embeddings.weight", "embeddings.weight",     "embed_in.weight"};
+bool has_hf_names(const Catalog& catalog) {
+  // The last ones are of models whose embedding is lost.
+  constexpr std::array<std::string_view, 10> kEndings = {
+      "embed_tokens.weight",     "tok_embeddings.weight", "wte.weight",
+      "word_embeddings.weight",  "embeddings.weight",     "embed_in.weight",
+      "self_attn.o_proj.weight", "attention.wo.weight",   "attn.output_proj.weight",
+      "lm_head.weight"};
   return std::ranges::any_of(catalog.tensors, [&](const StoredTensor& tensor) {
     const std::string name = without_module_wrappers(tensor.desc.name);
-    return std::ranges::any_of(kEmbeddings, [&](std::string_view ending) {
+    return std::ranges::any_of(kEndings, [&](std::string_view ending) {
       return name.ends_with(ending) &&
              (name.size() == ending.size() || name[name.size() - ending.size() - 1] == '.');
     });
