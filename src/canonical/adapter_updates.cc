@@ -184,7 +184,7 @@ class Matching {
     return fail(Code::kUnmatchedSource,
                 "{}: {}: found nothing of {}, which {} lists in modules_to_save and the base model "
                 "has; the values that were trained are not there",
-                adapter_.path, kPeftWeightsFile, name_list(missing), kPeftConfigFile);
+                adapter_.path, adapter_.weights_file, name_list(missing), kPeftConfigFile);
   }
 
   // PEFT trains head and embedding alike where they are one, and may save the rows twice.
@@ -237,7 +237,7 @@ class Matching {
       return fail(Code::kUnmatchedSource,
                   "{}: {}: found no rows of {}, which {} lists in trainable_token_indices; the "
                   "values that were trained are not there",
-                  adapter_.path, kPeftWeightsFile,
+                  adapter_.path, adapter_.weights_file,
                   trained.module.empty() ? translated("the embedding") : printable(trained.module),
                   kPeftConfigFile);
     }

@@ -19,6 +19,7 @@ StoredTensor stored(const std::string& name, const Dims& shape) {
 PeftAdapter adapter_of(bool is_transposed = false) {
   PeftAdapter adapter;
   adapter.path = "dir";
+  adapter.weights_file = "adapter_model.safetensors";
   adapter.config.rank = 2;
   adapter.config.is_fan_in_fan_out = is_transposed;
   adapter.config.base_model = "org/base";
@@ -51,6 +52,7 @@ TEST(AdapterUpdates, OutputsAreRowsUnlessTheConfigSaysOtherwise) {
 PeftAdapter adapter_of_experts(const std::string& parameter, std::int64_t inputs) {
   PeftAdapter adapter;
   adapter.path = "dir";
+  adapter.weights_file = "adapter_model.safetensors";
   adapter.config.rank = 2;
   adapter.catalog.tensors = {stored("mlp.experts.lora_A.weight", {6, inputs}),
                              stored("mlp.experts.lora_B.weight", {6, 6}),

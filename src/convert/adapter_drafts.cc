@@ -36,7 +36,7 @@ void repoint(const StoredTensor& from, StoredTensor& to) {
 // The adapter's file behind the others, by the same number in both catalogs.
 std::uint32_t add_file(const PeftAdapter& adapter, Checkpoint& source, Catalog& selected) {
   const std::string& name = adapter.catalog.files.front();
-  const std::uint32_t file = source.files->add(adapter.folder, name);
+  const std::uint32_t file = source.files->add_all(adapter.files);
   for (Catalog* catalog : {&source.catalog, &selected}) {
     catalog->files.resize(file);
     catalog->files.push_back(name);
@@ -299,6 +299,7 @@ Status take_adapter(Drafting& drafting) {
   SW_TRY(check_base(drafting, config));
   TakenAdapter taken;
   taken.adapter = SW_TRY(open_peft_adapter(request.adapter));
+  for (const std::string& note : taken.adapter.notes) drafting.tell(note);
   if (std::string note = note_on_names(taken.adapter); !note.empty()) {
     drafting.tell(std::move(note));
   }

@@ -64,7 +64,7 @@ Status check_saved(const PeftAdapter& adapter, bool is_swift) {
     return fail(Code::kUnmatchedSource,
                 "{}: {}: found nothing of {}, which {} lists in modules_to_save; the values that "
                 "were trained are not there",
-                adapter.path, kPeftWeightsFile, printable(listed), kPeftConfigFile);
+                adapter.path, adapter.weights_file, printable(listed), kPeftConfigFile);
   }
   return {};
 }

@@ -41,7 +41,7 @@ std::vector<Row> inventory() {
       {"mlite", {"training_state_rank_00000.pt"}},
       {"cornstarch", {"vision/module/pytorch_model-stage-00001-shard-00001.bin"}},
       {"cornstarch", {"module/a.bin", "projector/b.bin"}},
-      {"peft", {"adapter_config.json", "adapter_model.bin"}},
+      {"peft", {"adapter_config.json"}},
       {"gradients", {"mp_rank_00.pth", "mp_rank_01.pth"}},
       {"fsdp_local", {"pytorch_model_fsdp_rank0.bin", "pytorch_model_fsdp_rank1.bin"}},
       {"fsdp_local", {"pytorch_model_fsdp_1_rank0.bin"}},

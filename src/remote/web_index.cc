@@ -27,6 +27,7 @@ constexpr auto kKnownWebNames = std::to_array<std::string_view>({
     "pytorch_model.bin",
     "pytorch_model.bin.index.json",
     "adapter_model.safetensors",
+    "adapter_model.bin",
     "adapter_config.json",
     "config.json",
     "generation_config.json",

@@ -35,9 +35,9 @@ std::string way_out() {
       "keep the files of one save only, or convert without optimizer states (--optimizer drop)");
 }
 
-class Joining {
+class GroupJoining {
  public:
-  explicit Joining(Document& document) : document_(document) {}
+  explicit GroupJoining(Document& document) : document_(document) {}
 
   // `state`: a common state of `from`, the first one's of the document itself.
   Status add(Document& from, Value state, const std::string& path) {
@@ -86,7 +86,7 @@ class Joining {
 Result<std::string> join_rank_groups(const std::string& common_state, const Checkpoint& checkpoint,
                                      const LegacyRanks& ranks, std::optional<std::int64_t> step) {
   StateDocument state = SW_TRY(StateDocument::read(common_state));
-  Joining joining(state.document());
+  GroupJoining joining(state.document());
   const std::vector<LegacyRankFile>& files = ranks.files();
   SW_TRY(joining.add(state.document(), state.dict(), checkpoint.catalog.files[files.front().file]));
   for (const LegacyRankFile& rank : std::span(files).subspan(1)) {

@@ -9,8 +9,7 @@
 
 #include "base/fail.h"
 #include "base/text.h"
-#include "format/safetensors_reader.h"
-#include "io/source_files.h"
+#include "format/peft/weights.h"
 #include "io/watched_directory.h"
 #include "layout/module_wrappers.h"
 #include "model/expert_parameter.h"
@@ -20,7 +19,6 @@
 namespace shardwright {
 namespace {
 
-constexpr std::string_view kAdapterPickle = "adapter_model.bin";
 constexpr std::uint64_t kMostAdapterConfigBytes = std::uint64_t{16} << 20;
 // What PEFT's wrappers put in front of each name.
 constexpr std::string_view kWrapperPrefix = "base_model.model.";
@@ -147,14 +145,23 @@ std::string_view last_word(std::string_view name) { return name.substr(name.rfin
 // The parts of a module, by role.
 using AdapterParts = std::map<AdapterRole, std::uint32_t>;
 
+// Files borrow the folder that they are in.
+struct AdapterFiles {
+  explicit AdapterFiles(std::shared_ptr<const Directory> opened)
+      : folder(std::move(opened)), files(*folder, {}, 1) {}
+
+  std::shared_ptr<const Directory> folder;
+  SourceFiles files;
+};
+
 class AdapterOpening {
  public:
   explicit AdapterOpening(std::string path) { adapter_.path = std::move(path); }
 
   Result<PeftAdapter> run() {
-    adapter_.folder = std::make_shared<WatchedDirectory>(SW_TRY(open_directory(adapter_.path)));
-    adapter_.config = SW_TRY(read_peft_config(*adapter_.folder));
-    SW_TRY(read_header());
+    auto folder = std::make_shared<WatchedDirectory>(SW_TRY(open_directory(adapter_.path)));
+    adapter_.config = SW_TRY(read_peft_config(*folder));
+    SW_TRY(read_tensors(std::move(folder)));
     SW_TRY(check_parameters());
     SW_TRY(sort_tensors());
     for (const auto& [name, found] : found_) {
@@ -162,28 +169,23 @@ class AdapterOpening {
       SW_TRY(parameter ? add_experts(*parameter, found) : add_module(name, found));
     }
     if (adapter_.modules.empty() && adapter_.saved.empty() && adapter_.rows.empty()) {
-      return fail(Code::kNothingStored, "{}: it has no tensors of an adapter", kPeftWeightsFile);
+      return fail(Code::kNothingStored, "{}: it has no tensors of an adapter",
+                  adapter_.weights_file);
     }
     return std::move(adapter_);
   }
 
  private:
-  Status read_header() {
-    const std::vector<DirectoryEntry> entries = SW_TRY(adapter_.folder->list(""));
-    const auto has = [&](std::string_view name) {
-      return std::ranges::any_of(entries,
-                                 [&](const DirectoryEntry& entry) { return entry.name == name; });
-    };
-    if (!has(kPeftWeightsFile) && has(kAdapterPickle)) {
-      return fail(Code::kUnsupportedFormat,
-                  "found {}, expected {}; load the adapter with PEFT and save it again, which "
-                  "writes that",
-                  kAdapterPickle, kPeftWeightsFile);
-    }
-    if (!has(kPeftWeightsFile)) return fail(Code::kNotFound, "{}: not found", kPeftWeightsFile);
-    SourceFiles files(*adapter_.folder, {}, 1);
-    return add_safetensors(*adapter_.folder, std::string(kPeftWeightsFile), files,
-                           adapter_.catalog);
+  Status read_tensors(std::shared_ptr<const Directory> folder) {
+    const auto opened = std::make_shared<AdapterFiles>(std::move(folder));
+    Checkpoint checkpoint;
+    checkpoint.files = std::shared_ptr<SourceFiles>(opened, &opened->files);
+    Defects first;
+    adapter_.weights_file = SW_TRY(read_peft_weights(*opened->folder, checkpoint, first));
+    adapter_.files = std::move(checkpoint.files);
+    adapter_.catalog = std::move(checkpoint.catalog);
+    adapter_.notes = std::move(checkpoint.notes);
+    return {};
   }
 
   [[nodiscard]] const TensorDesc& desc(std::uint32_t tensor) const {
@@ -262,19 +264,19 @@ class AdapterOpening {
       }
       const auto [at, is_new] = found_[part->target].emplace(part->role, i);
       if (is_new) continue;
-      return fail(Code::kDuplicateName, "{}: tensors {} and {} say the same", kPeftWeightsFile,
+      return fail(Code::kDuplicateName, "{}: tensors {} and {} say the same", adapter_.weights_file,
                   printable(desc(at->second).name), printable(name));
     }
     std::ranges::sort(adapter_.saved, {}, &SavedTensor::name);
     const auto twice = std::ranges::adjacent_find(adapter_.saved, {}, &SavedTensor::name);
     if (twice != adapter_.saved.end()) {
-      return fail(Code::kDuplicateName, "{}: tensors {} and {} say the same", kPeftWeightsFile,
+      return fail(Code::kDuplicateName, "{}: tensors {} and {} say the same", adapter_.weights_file,
                   printable(desc(twice->tensor).name), printable(desc((twice + 1)->tensor).name));
     }
     if (unknown.empty()) return {};
     return fail(Code::kUnmatchedSource,
                 "{}: {} neither of LoRA nor of what {} lists in modules_to_save: {}",
-                kPeftWeightsFile, unknown.size() == 1 ? "a tensor is" : "tensors are",
+                adapter_.weights_file, unknown.size() == 1 ? "a tensor is" : "tensors are",
                 kPeftConfigFile, name_list(unknown));
   }
 
@@ -305,14 +307,14 @@ class AdapterOpening {
     if (tokens == nullptr) {
       return fail(Code::kUnmatchedSource,
                   "{}: tensor {}: {} lists no such module in trainable_token_indices",
-                  kPeftWeightsFile, printable(desc(tensor).name), kPeftConfigFile);
+                  adapter_.weights_file, printable(desc(tensor).name), kPeftConfigFile);
     }
     if (desc(tensor).shape.size() != 2 || desc(tensor).shape[0] != std::ssize(*tokens)) {
       return fail(Code::kShapeMismatch,
                   "{}: tensor {} {}: expected a row for each of {} tokens, as {} lists in "
                   "trainable_token_indices",
-                  kPeftWeightsFile, printable(desc(tensor).name), to_string(desc(tensor).shape),
-                  tokens->size(), kPeftConfigFile);
+                  adapter_.weights_file, printable(desc(tensor).name),
+                  to_string(desc(tensor).shape), tokens->size(), kPeftConfigFile);
     }
     adapter_.rows.push_back({module, tensor, *tokens});
     return {};
@@ -333,7 +335,7 @@ class AdapterOpening {
     if (!in || !out || is_mixed) {
       return fail(Code::kUnmatchedSource,
                   "{}: module {}: found {}, expected lora_A and lora_B, or both of an embedding",
-                  kPeftWeightsFile, printable(name), names_of(found));
+                  adapter_.weights_file, printable(name), names_of(found));
     }
     LoraModule module{
         name, is_embedding, *in, *out, find(AdapterRole::kBias), find(AdapterRole::kMagnitude)};
@@ -343,7 +345,7 @@ class AdapterOpening {
     SW_TRY(check_ranks(module));
     if (module.magnitude.has_value() != adapter_.config.uses_dora) {
       return fail(Code::kUnmatchedSource, "{}: module {}: found {}, but {} says use_dora {}",
-                  kPeftWeightsFile, printable(name),
+                  adapter_.weights_file, printable(name),
                   module.magnitude ? translated("a lora_magnitude_vector")
                                    : translated("no lora_magnitude_vector"),
                   kPeftConfigFile, adapter_.config.uses_dora);
@@ -359,7 +361,7 @@ class AdapterOpening {
     const auto out = found.find(AdapterRole::kOut);
     if (in == found.end() || out == found.end() || found.size() != 2) {
       return fail(Code::kUnmatchedSource, "{}: parameter {}: found {}, expected lora_A and lora_B",
-                  kPeftWeightsFile, printable(parameter), names_of(found));
+                  adapter_.weights_file, printable(parameter), names_of(found));
     }
     const StoredTensor a = adapter_.catalog.tensors[in->second];
     const StoredTensor b = adapter_.catalog.tensors[out->second];
@@ -373,15 +375,18 @@ class AdapterOpening {
     if (!fits) {
       return fail(Code::kShapeMismatch,
                   "{}: tensors {} {} and {} {} are not those of experts of rank {}, as {} says",
-                  kPeftWeightsFile, printable(a.desc.name), to_string(a.desc.shape),
+                  adapter_.weights_file, printable(a.desc.name), to_string(a.desc.shape),
                   printable(b.desc.name), to_string(b.desc.shape), rank, kPeftConfigFile);
     }
     const std::int64_t experts = a.desc.shape[0] / rank;
+    const Dims of_a = steps_of(a);
+    const Dims of_b = steps_of(b);
     const std::int64_t rows = b.desc.shape[0] / parts;
     LoraParameter whole{parameter, 0, 0, in->second, out->second};
-    whole.in = append(a, parameter + ".lora_A.weight", {experts, rank, a.desc.shape[1]}, 0, {});
+    whole.in = append(a, parameter + ".lora_A.weight", {experts, rank, a.desc.shape[1]}, 0,
+                      {rank * of_a[0], of_a[0], of_a[1]});
     whole.out = append(b, parameter + ".lora_B.weight", {experts, b.desc.shape[0], rank}, 0,
-                       {1, b.desc.shape[1], experts});
+                       {of_b[1], of_b[0], experts * of_b[1]});
     adapter_.parameters.push_back(std::move(whole));
     const std::string module = parameter.substr(0, parameter.rfind('.'));
     for (std::int64_t expert = 0; expert < experts; ++expert) {
@@ -394,20 +399,26 @@ class AdapterOpening {
         made.stored_out = b.desc.name;
         made.experts = experts;
         made.in = append(a, made.name + ".lora_A.weight", {rank, a.desc.shape[1]},
-                         expert * rank * a.desc.shape[1], {});
+                         expert * rank * of_a[0], of_a);
         made.out = append(b, made.name + ".lora_B.weight", {rows, rank},
-                          part * rows * b.desc.shape[1] + expert, {b.desc.shape[1], experts});
+                          part * rows * of_b[0] + expert * of_b[1], {of_b[0], experts * of_b[1]});
         adapter_.modules.push_back(std::move(made));
       }
     }
     return {};
   }
 
+  // In elements, from row to row and from column to column: torch files may store a matrix turned.
+  [[nodiscard]] static Dims steps_of(const StoredTensor& matrix) {
+    Dims strides = matrix.chunks[0].strides;
+    return strides.empty() ? row_major_strides(matrix.desc.shape) : strides;
+  }
+
   // A part of a stored matrix, from an element on.
   std::uint32_t append(const StoredTensor& whole, const std::string& name, const Dims& shape,
                        std::int64_t from, const Dims& strides) {
     const int bytes = bytes_of(whole.desc.dtype);
-    const Dims steps = byte_strides(strides.empty() ? row_major_strides(shape) : strides, bytes);
+    const Dims steps = byte_strides(strides, bytes);
     const ByteRange all = whole.chunks.range(0);
     const ByteRange range{all.offset + static_cast<std::uint64_t>(from * bytes),
                           static_cast<std::uint64_t>(span_bytes(shape, steps, bytes))};
@@ -431,18 +442,18 @@ class AdapterOpening {
     if (in.shape.size() != 2 || out.shape.size() != 2) {
       return fail(Code::kUnsupportedFormat,
                   "{}: tensors {} {} and {} {} are of a convolution; only matrices are supported",
-                  kPeftWeightsFile, printable(in.name), to_string(in.shape), printable(out.name),
-                  to_string(out.shape));
+                  adapter_.weights_file, printable(in.name), to_string(in.shape),
+                  printable(out.name), to_string(out.shape));
     }
     if (in.shape[0] != out.shape[1]) {
       return fail(Code::kShapeMismatch, "{}: tensors {} {} and {} {} do not have the same rank",
-                  kPeftWeightsFile, printable(in.name), to_string(in.shape), printable(out.name),
-                  to_string(out.shape));
+                  adapter_.weights_file, printable(in.name), to_string(in.shape),
+                  printable(out.name), to_string(out.shape));
     }
     const std::int64_t rank = adapter_.config.rank_of(module.configured);
     if (in.shape[0] == rank) return {};
     return fail(Code::kShapeMismatch, "{}: tensor {} {}: found rank {}, expected {} as {} says",
-                kPeftWeightsFile, printable(in.name), to_string(in.shape), in.shape[0], rank,
+                adapter_.weights_file, printable(in.name), to_string(in.shape), in.shape[0], rank,
                 kPeftConfigFile);
   }
 
@@ -470,7 +481,7 @@ std::string note_on_names(const PeftAdapter& adapter) {
   return translated(
       "{}: names are taken as PEFT gives them: {} has what wrappers put there, or lacks what PEFT "
       "puts before it",
-      kPeftWeightsFile, printable(adapter.other_name));
+      adapter.weights_file, printable(adapter.other_name));
 }
 
 Result<PeftAdapter> open_peft_adapter(const std::string& path) {

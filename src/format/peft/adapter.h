@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "format/peft/lora_config.h"
+#include "io/source_files.h"
 #include "shardwright/catalog.h"
 #include "shardwright/storage.h"
 
@@ -57,10 +58,12 @@ struct TokenRows {
   std::vector<std::int64_t> tokens;
 };
 
-/// A folder that PEFT wrote: adapter_config.json and adapter_model.safetensors.
+/// A folder that PEFT wrote: adapter_config.json and its tensors, which lie in one file.
 struct PeftAdapter {
   std::string path;
-  std::shared_ptr<const Directory> folder;
+  std::string weights_file;            ///< which one that is
+  std::shared_ptr<SourceFiles> files;  ///< by the catalog's numbers
+  std::vector<std::string> notes;      ///< what of its files is left out
   LoraConfig config;
   Catalog catalog;  ///< its one file; behind the stored tensors parts of them, for each expert
   std::vector<LoraModule> modules;
@@ -74,20 +77,18 @@ struct PeftAdapter {
 /// What to tell of an adapter whose names are not as PEFT writes them; empty where they are.
 [[nodiscard]] std::string note_on_names(const PeftAdapter& adapter);
 
-/// What PEFT calls the files of an adapter.
+/// What PEFT calls the file of an adapter's settings.
 inline constexpr std::string_view kPeftConfigFile = "adapter_config.json";
-inline constexpr std::string_view kPeftWeightsFile = "adapter_model.safetensors";
 
 /// Reads a folder's adapter_config.json. Errors: kConfigMissing where there is none; those of
 /// reading and of read_lora_config.
 [[nodiscard]] Result<LoraConfig> read_peft_config(const Directory& folder);
 
-/// Opens an adapter and reads its config and the header of its tensors. Errors: kConfigMissing
-/// without an adapter_config.json; kNotFound without adapter_model.safetensors; kUnsupportedFormat
-/// where it is a pickle; those of read_lora_config; kUnmatchedSource naming tensors whose names
-/// mean nothing, or of which a half is missing; kUnsupportedFormat naming parameters that are
-/// neither those of experts nor a module's weight; kShapeMismatch with both where lora_A, lora_B
-/// and the config do not have the same rank.
+/// Opens an adapter and reads its config and where its tensors lie. Errors: kConfigMissing without
+/// an adapter_config.json; those of read_peft_weights and of read_lora_config; kUnmatchedSource
+/// naming tensors whose names mean nothing, or of which a half is missing; kUnsupportedFormat
+/// naming parameters that are neither those of experts nor a module's weight; kShapeMismatch with
+/// both where lora_A, lora_B and the config do not have the same rank.
 [[nodiscard]] Result<PeftAdapter> open_peft_adapter(const std::string& path);
 
 }  // namespace shardwright

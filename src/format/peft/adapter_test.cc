@@ -202,8 +202,11 @@ TEST(PeftAdapter, NamesWhatIsMissing) {
   EXPECT_THAT(refusal().message, HasSubstr("adapter_config.json is missing"));
   folder.put("adapter_config.json", kConfig);
   EXPECT_EQ(refusal().code, Code::kNotFound);
-  folder.put("adapter_model.bin", "PK");
-  EXPECT_EQ(refusal().code, Code::kUnsupportedFormat);
+  EXPECT_THAT(refusal().message, HasSubstr("nor adapter_model.bin"));
+  folder.put("adapter_model.bin", "version https://git-lfs.github.com/spec/v1\n");
+  EXPECT_EQ(refusal().code, Code::kTorchArchive);
+  EXPECT_THAT(refusal().message, HasSubstr("adapter_model.bin"));
+  EXPECT_THAT(refusal().message, HasSubstr("Git LFS pointer"));
   folder.put("adapter_model.safetensors", "\x08");
   EXPECT_EQ(refusal().code, Code::kSafetensorsCorrupt);
   EXPECT_EQ(open_peft_adapter(folder / "nowhere").error().code, Code::kNotFound);

@@ -8,7 +8,7 @@
 
 #include "base/translated.h"
 #include "format/peft/adapter.h"
-#include "format/safetensors_reader.h"
+#include "format/peft/weights.h"
 #include "layout/texts.h"
 
 namespace shardwright {
@@ -43,18 +43,19 @@ class PeftSource final : public SourceFormat {
 
   // Trainers leave adapters beside whole models too, and then those are meant.
   Result<std::optional<Recognition>> recognise(const Folder& folder) const override {
-    const bool has_both = folder.has_file(kPeftConfigFile) && folder.has_file(kPeftWeightsFile);
+    const std::string_view weights =
+        peft_weights_in([&](std::string_view name) { return folder.has_file(name); });
+    const bool has_both = folder.has_file(kPeftConfigFile) && !weights.empty();
     if (!has_both || folder.first(holds_other_weights) != nullptr) {
       return std::optional<Recognition>();
     }
     Recognition found;
-    found.facts.push_back(translated("{} lies beside {}", kPeftConfigFile, kPeftWeightsFile));
+    found.facts.push_back(translated("{} lies beside {}", kPeftConfigFile, weights));
     return found;
   }
 
   Status open(Checkpoint& checkpoint, Defects& defects) const override {
-    SW_TRY(defects.report(add_safetensors(*checkpoint.directory, std::string(kPeftWeightsFile),
-                                          *checkpoint.files, checkpoint.catalog)));
+    SW_TRY(read_peft_weights(*checkpoint.directory, checkpoint, defects));
     const Result<LoraConfig> config = read_peft_config(*checkpoint.directory);
     return config ? Status() : defects.report(std::unexpected(config.error()));
   }

@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <array>
 #include <filesystem>
-#include <map>
 #include <set>
 
 #include "base/fail.h"
@@ -14,16 +13,13 @@
 #include "format/carried_files.h"
 #include "format/files_beside.h"
 #include "format/hf_index.h"
-#include "format/legacy/legacy_chunks.h"
 #include "format/model_file.h"
 #include "format/model_files.h"
-#include "format/pickle_files.h"
 #include "format/sibling.h"
-#include "format/torch_files/state_dict.h"
+#include "format/torch_files/state_dict_reader.h"
 #include "format/weight_files.h"
 #include "layout/rank_folder.h"
 #include "layout/texts.h"
-#include "tensor/strided_copy.h"
 
 namespace shardwright {
 namespace {
@@ -85,44 +81,6 @@ Status refuse_rank(const std::string& path) {
               folder.filename().string());
 }
 
-// Tensors of all files, each name once.
-class Reader {
- public:
-  Reader(Checkpoint& checkpoint, Defects& defects)
-      : checkpoint_(checkpoint),
-        defects_(defects),
-        chunks_(checkpoint.catalog, *checkpoint.files) {}
-
-  Status read(const std::string& path, Result<ModelFile> opened) {
-    const auto [number, file] = SW_TRY(std::move(opened));
-    SW_TRY(judge_pickles(*file, path, checkpoint_, defects_));
-    StateDict dict = SW_TRY(read_state_dict(*file));
-    for (const StateDictTensor& tensor : dict.tensors) {
-      SW_TRY(defects_.report(add(tensor, number)));
-    }
-    tell_left_out(dict, path, checkpoint_);
-    return {};
-  }
-
- private:
-  Status add(const StateDictTensor& tensor, std::uint32_t file) {
-    const auto [first, is_new] = seen_.emplace(tensor.name, file);
-    if (!is_new) {
-      return fail(Code::kDuplicateName, "tensor {}: found in both {} and {}", tensor.name,
-                  checkpoint_.catalog.files[first->second], checkpoint_.catalog.files[file]);
-    }
-    const Dims& shape = tensor.place.shape;
-    const LegacyPart whole{
-        {tensor.name, tensor.place.dtype, shape}, Box::whole(shape), 0, row_major_strides(shape)};
-    return chunks_.add("", {file, tensor.place, whole, true});
-  }
-
-  Checkpoint& checkpoint_;
-  Defects& defects_;
-  LegacyChunks chunks_;
-  std::map<std::string, std::uint32_t, std::less<>> seen_;
-};
-
 class TorchFilesSource final : public SourceFormat {
  public:
   std::string_view name() const override { return "torch_files"; }
@@ -172,7 +130,7 @@ class TorchFilesSource final : public SourceFormat {
     }
     const std::vector<std::string> files = SW_TRY(weight_files(directory, index.has_value()));
     if (!index) SW_TRY(check_unindexed_files(files, checkpoint, defects));
-    Reader reader(checkpoint, defects);
+    StateDictReader reader(checkpoint, defects);
     const std::vector<std::string> paths = index ? files_of(*index) : files;
     const auto read = [&](const std::string& path, Result<ModelFile> file) {
       return defects.report(reader.read(path, std::move(file)));
