@@ -126,23 +126,6 @@ const Mapping* family_of(const Drafting& drafting, const std::string& text) {
   return family ? *family : nullptr;
 }
 
-// Empty where there is nothing to say.
-std::string note_on_layers(const PeftAdapter& adapter, std::span<const TensorDesc> base,
-                           std::optional<std::int64_t> layers) {
-  if (adapter.config.chooses_layers) return {};
-  std::vector<std::string> modules;
-  for (const LoraModule& module : adapter.modules) modules.push_back(module.name);
-  std::vector<std::string> numbers;
-  for (const std::int64_t layer : layers_without(modules, base, layers)) {
-    numbers.push_back(std::to_string(layer));
-  }
-  if (numbers.empty()) return {};
-  return translated(
-      "the adapter {} lacks modules in layers {} that it has in others, and its {} names no "
-      "layers_to_transform: a part of it may be missing, as where one pipeline stage saved it",
-      printable(adapter.path), name_list(numbers), kPeftConfigFile);
-}
-
 // Behind them lie those that predict further tokens, which adapters leave alone.
 std::optional<std::int64_t> layers_of(const Mapping* family, const std::string& text) {
   const auto config = read_hf_config(text);
@@ -326,8 +309,9 @@ Status take_adapter(Drafting& drafting) {
   if (has_head) SW_TRY(give_head_of_adapter(taken, model.tensors, config, drafting));
   result.more_sources.push_back(request.adapter);
   drafting.tell(taken_note(taken));
-  std::string note = note_on_layers(taken.adapter, model.tensors, layers_of(family, config));
-  if (!note.empty()) drafting.tell(std::move(note));
+  for (std::string& note : notes_on_gaps(taken.adapter, model.tensors, layers_of(family, config))) {
+    drafting.tell(std::move(note));
+  }
   drafting.adapter = std::move(taken);
   return {};
 }

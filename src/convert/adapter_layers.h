@@ -4,19 +4,19 @@
 #include <cstdint>
 #include <optional>
 #include <span>
-#include <string>
-#include <vector>
 
+#include "base/notes.h"
+#include "canonical/adapter_updates.h"
 #include "shardwright/tensor.h"
 
 namespace shardwright {
 
-/// The layers that lack one of an adapter's `modules` though others have it, and though the base
-/// model has such a module there: a trainer may have saved one pipeline stage's only. `base`: the
-/// tensors of the base model, by Hugging Face's names; those of numbers from `layers` on are no
-/// layers that are adapted. In order.
-[[nodiscard]] std::vector<std::int64_t> layers_without(std::span<const std::string> modules,
-                                                       std::span<const TensorDesc> base,
-                                                       std::optional<std::int64_t> layers);
+/// What to tell of an adapter that may not be whole: of layers that lack a module which others
+/// have, though the base model has it there (a trainer may have saved one pipeline stage's only),
+/// and of modules that its config lists and none of its tensors is of. `base`: the tensors of the
+/// base model, by Hugging Face's names; without any, a layer is told that has nothing at all.
+/// `layers`: how many the base has; those of numbers behind them are not adapted.
+[[nodiscard]] Notes notes_on_gaps(const PeftAdapter& adapter, std::span<const TensorDesc> base,
+                                  std::optional<std::int64_t> layers);
 
 }  // namespace shardwright

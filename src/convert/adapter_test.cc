@@ -343,6 +343,25 @@ TEST_F(Adapter, OfSomeOfTheLayersIsSaid) {
   EXPECT_THAT(merged({"0", "1", "2", "10"}, ""), is_silent);
 }
 
+// Its config lists what was trained, and no tensor of the adapter is of one of them.
+TEST_F(Adapter, WhatItsConfigListsAndItLacksIsSaid) {
+  const auto merged = [&](const std::string& more) {
+    put_base({{{"l.0.q.weight", DType::kF32, {1, 1}}, {1}},
+              {{"l.0.k.weight", DType::kF32, {1, 1}}, {1}},
+              {{"l.0.mask.weight", DType::kF32, {1, 1}}, {1}},
+              {{"l.0.norm.weight", DType::kF32, {1}}, {1}}});
+    put_adapter({a("l.0.q", {1}), b("l.0.q", {1})}, R"(, "target_modules": )" + more);
+    std::filesystem::remove_all(folder_ / "out");
+    return merge(request()).notes;
+  };
+  EXPECT_THAT(merged(R"(["q", "k"])"), Contains(HasSubstr("has nothing of k, which its")));
+  const auto is_silent = Not(Contains(HasSubstr("has nothing of")));
+  EXPECT_THAT(merged(R"(["q"])"), is_silent);
+  EXPECT_THAT(merged(R"(["q", "v", "norm", "ask"])"), is_silent) << "the base has no such linear";
+  EXPECT_THAT(merged(R"(["q", "k"], "exclude_modules": ["k"])"), is_silent);
+  EXPECT_THAT(merged(R"x(".*\\.(q|k)")x"), is_silent) << "a pattern";
+}
+
 TEST_F(Adapter, WhatIsNotSelectedIsNotAsked) {
   put_base({{{"q.weight", DType::kF32, {1, 1}}, {1}}, {{"k.weight", DType::kF32, {1, 1}}, {1}}});
   put_adapter({a("q", {1}), b("q", {1}), a("k", {1}), b("k", {1})});

@@ -13,6 +13,7 @@
 #include "canonical/families.h"
 #include "canonical/hf_model.h"
 #include "canonical/layer_numbering.h"
+#include "convert/adapter_layers.h"
 #include "convert/adapter_state.h"
 #include "format/peft/square_experts.h"
 #include "layout/adapter_shards.h"
@@ -67,6 +68,19 @@ Status check_saved(const PeftAdapter& adapter, bool is_swift) {
                 adapter.path, adapter.weights_file, printable(listed), kPeftConfigFile);
   }
   return {};
+}
+
+// The base model's files may lie beside the config.json that was given.
+void tell_gaps(const PeftAdapter& adapter, const ModelFacts& facts, Drafting& drafting) {
+  const std::string& folder = drafting.request().hf_config_dir;
+  const auto layers = facts.sizes.find("layers");
+  std::vector<TensorDesc> tensors;
+  if (const auto base = open_hf_model(folder, {}, folder)) tensors = descs_of(base->catalog);
+  for (std::string& note :
+       notes_on_gaps(adapter, tensors,
+                     layers == facts.sizes.end() ? std::nullopt : std::optional(layers->second))) {
+    drafting.tell(std::move(note));
+  }
 }
 
 // What stands around the number of an expert in a module's name; nullopt for other modules.
@@ -352,6 +366,7 @@ Status draft_peft_as_megatron(Drafting& drafting) {
                 "folder with --hf-config",
                 request.input);
   }
+  tell_gaps(adapter, known, drafting);
   SW_TRY(check_experts(adapter, known));
   const bool are_numbered = numbers_experts(known.mapping->items);
   SW_TRY(check_squares(adapter, are_numbered, *known.mapping));

@@ -8,6 +8,10 @@ namespace shardwright {
 
 std::span<const Sentence> chinese_of_adapters() {
   static constexpr auto kSentences = std::to_array<Sentence>({
+      {"the adapter {} has nothing of {}, which its {} lists in target_modules and the base model "
+       "has: a part of it may be missing",
+       "适配器 {} 没有 {} 的内容，而其 {} 在 target_modules 中列出了它们，基础模型也有："
+       "可能缺了一部分"},
       {"the adapter {} lacks modules in layers {} that it has in others, and its {} names no "
        "layers_to_transform: a part of it may be missing, as where one pipeline stage saved it",
        "适配器 {} 在第 {} 层缺少它在其他层有的模块，而其 {} 没有 layers_to_transform："

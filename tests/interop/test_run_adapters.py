@@ -464,7 +464,12 @@ def test_adapters_of_some_layers(shardwright, tmp_path, run_base):
     adapters = {name: t for name, t in random_adapters(True).items() if ".layers.1." not in name}
     source = as_peft(tmp_path / "adapter", adapters)
     run = tmp_path / "run"
-    shardwright("convert", source, run, "--to", "torch_dist", "--hf-config", run_base)
+    flags = ["--to", "torch_dist", "--hf-config"]
+    gap = "lacks modules in layers 1 that it has in others"
+    assert gap in shardwright("convert", source, run, *flags, run_base).stderr
+    (tmp_path / "config").mkdir()  # without the base's files
+    shutil.copy(run_base / "config.json", tmp_path / "config")
+    assert gap in shardwright("convert", source, tmp_path / "again", *flags, tmp_path / "config").stderr
     for command in (["verify"], ["hash"], ["inspect"], ["diff", run]):
         done = shardwright(command[0], run, *command[1:])
         if command[0] in ("verify", "inspect"):
@@ -496,7 +501,9 @@ def test_some_of_the_modules_that_megatron_fuses(shardwright, tmp_path, run_base
     """PEFT's usual target modules: Bridge has an adapter for each, ms-swift one for all or none."""
     adapters = {name: t for name, t in random_adapters(False).items() if f".{part}." in name}
     source = as_peft(tmp_path / "adapter", adapters)
-    shardwright("convert", source, tmp_path / "run", "--to", "torch_dist", "--hf-config", run_base)
+    told = shardwright("convert", source, tmp_path / "run", "--to", "torch_dist", "--hf-config", run_base).stderr
+    others = [name for name in LINEARS if name != part]  # its config lists all of them
+    assert f"has nothing of {', '.join(others[:3])}" in told and "lists in target_modules" in told
     made = load_dcp(tmp_path / "run")
     stem = f"decoder.layers.self_attention.linear_qkv.adapter.adapter_{part[0]}."
     assert set(made) == {stem + "linear_in.weight", stem + "linear_out.weight"}

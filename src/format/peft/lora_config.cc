@@ -208,6 +208,16 @@ bool is_version_before_0_19(std::string_view version) {
   return read.ec == std::errc() && minor < 19;
 }
 
+// It only says what was trained, so what is no list of names is no error.
+std::vector<std::string> listed_names(const LoraJson& value) {
+  std::vector<std::string> names;
+  if (!value.is_array()) return names;
+  for (const LoraJson& name : value) {
+    if (name.is_string() && name != "") names.push_back(name.get<std::string>());
+  }
+  return names;
+}
+
 Status read_lora_key(const std::string& key, const LoraJson& value, LoraConfig& config) {
   if (key == "peft_type") return {};
   if (key == "r") {
@@ -241,6 +251,7 @@ Status read_lora_key(const std::string& key, const LoraJson& value, LoraConfig& 
   if (key == "base_model_name_or_path" && value.is_string()) {
     config.base_model = value.get<std::string>();
   }
+  if (key == "target_modules") config.target_modules = listed_names(value);
   if (key == "task_type" && value.is_string()) config.task_type = value.get<std::string>();
   if (is_listed(key, kIgnoredLoraKeys) || is_switched_off(value)) return {};
   return fail(Code::kUnsupportedFormat,
@@ -307,6 +318,8 @@ Result<LoraConfig> read_lora_config(std::string_view json) {
   }
   LoraConfig config;
   for (const auto& [key, value] : document.items()) SW_TRY(read_lora_key(key, value, config));
+  const auto excluded = document.find("exclude_modules");
+  if (excluded != document.end() && !is_switched_off(*excluded)) config.target_modules.clear();
   const bool changes_nothing = config.alpha == 0 && config.alpha_pattern.empty() &&
                                config.modules_to_save.empty() && config.trained_tokens.empty();
   if (!changes_nothing) return config;

@@ -33,8 +33,11 @@ struct LoraConfig {
   std::vector<std::string> target_parameters;  ///< ends of parameters' names, at dots
   std::vector<TrainedTokens> trained_tokens;
   bool chooses_layers = false;  ///< layers_to_transform is set
-  std::string base_model;       ///< base_model_name_or_path; may be empty
-  std::string task_type;        ///< likewise
+  /// Ends of modules' names, at dots; none where they are a pattern, or exclude_modules takes some
+  /// away.
+  std::vector<std::string> target_modules;
+  std::string base_model;  ///< base_model_name_or_path; may be empty
+  std::string task_type;   ///< likewise
   /// Written by a PEFT before 0.19, whose lora_A of a parameter of all experts has as many columns
   /// as the parameter's second axis has coordinates, whichever axis its inputs are.
   bool is_before_0_19 = false;
