@@ -26,12 +26,13 @@ void tell_files_beside(Checkpoint& checkpoint) {
                    "its base",
                    adapter));
   }
-  constexpr const char* kValueHead = "value_head.bin";
-  if (is_unread(kValueHead)) {
+  // TRL's, and AReaL's, which has the output layer's state dict in it.
+  for (const char* head : {"value_head.bin", "value_head.pt"}) {
+    if (!is_unread(head)) continue;
     checkpoint.notes.push_back(
         translated("{} holds the head of a reward or value model, and is left out; saved as "
                    "value_head.safetensors it goes along",
-                   kValueHead));
+                   head));
   }
   for (const char* optimizer : {"optimizer.pt", "optimizer.bin"}) {
     if (!is_unread(optimizer)) continue;

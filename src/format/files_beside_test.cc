@@ -17,14 +17,15 @@ using ::testing::IsEmpty;
 TEST(FilesBeside, AreToldWhereTheyHoldWhatIsLeftOut) {
   auto directory = std::make_unique<MemoryDirectory>();
   directory->put("value_head.bin", "x");
+  directory->put("value_head.pt", "x");
   directory->put("value_head.safetensors", "x");
   Checkpoint checkpoint;
   checkpoint.directory = std::move(directory);
   tell_files_beside(checkpoint);
-  EXPECT_THAT(checkpoint.notes,
-              ElementsAre(HasSubstr("value_head.bin holds the head of a reward")));
+  EXPECT_THAT(checkpoint.notes, ElementsAre(HasSubstr("value_head.bin holds the head of a reward"),
+                                            HasSubstr("value_head.pt holds the head of a reward")));
   checkpoint.notes.clear();
-  checkpoint.catalog.files = {"value_head.bin"};
+  checkpoint.catalog.files = {"value_head.bin", "value_head.pt"};
   tell_files_beside(checkpoint);
   EXPECT_THAT(checkpoint.notes, IsEmpty()) << "it is read";
 }
