@@ -181,6 +181,17 @@ void tell_what_peft_lacks(const AdapterRun& run, const AdapterRanks& ranks, cons
 
 }  // namespace
 
+Status check_changes_of_adapters(const ConvertRequest& request) {
+  if (request.quantise == WeightForm::kPlain && !request.extend_vocab && request.mtp_from.empty()) {
+    return {};
+  }
+  return fail(Code::kUsage,
+              "{}: found adapters, which --quantise, --extend-vocab and --mtp from= change nothing "
+              "of; convert them without, 'shardwright merge-adapter' them into the base and "
+              "convert that",
+              request.input);
+}
+
 Status add_adapter_documents(const Checkpoint& source, const AdapterRanks& ranks,
                              const Mapping& family, TargetParts& parts, Notes& notes) {
   for (DraftTensor& tensor : parts.tensors) {

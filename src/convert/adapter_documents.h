@@ -9,6 +9,9 @@
 
 namespace shardwright {
 
+/// Whether nothing is asked for that changes nothing of an adapter. Error: kUsage.
+[[nodiscard]] Status check_changes_of_adapters(const ConvertRequest& request);
+
 /// Makes what becomes of a Megatron run's low-rank adapters a folder of PEFT's: the tensors' file
 /// and adapter_config.json, whose ranks are those of the tensors; alpha and kind are those of the
 /// run's `peft` section in run_config.yaml, or of its arguments. Errors: kConfigMissing where

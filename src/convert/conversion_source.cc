@@ -22,6 +22,7 @@
 #include "format/nothing_stored.h"
 #include "format/select.h"
 #include "format/targets.h"
+#include "format/wrapped_adapter.h"
 #include "format/wrapped_base.h"
 #include "layout/mlite_layout.h"
 #include "plan/canonical.h"
@@ -62,7 +63,7 @@ class Opening {
     for (std::string& note : SW_TRY(locate_items(source_.wanted, *checkpoint().files))) {
       notes_.push_back(std::move(note));
     }
-    if (!keeps_names(request_)) {
+    if (!keeps_names(request_) && !is_adapter_alone()) {
       SW_TRY(check_wrapped());
       SW_TRY(name_as_hf());
     }
@@ -103,16 +104,22 @@ class Opening {
     return {};
   }
 
+  [[nodiscard]] bool is_adapter_alone() const {
+    return checkpoint().location.traits.is_hf_model && holds_adapter_alone(source_.wanted);
+  }
+
   // What was trained is the base and the adapter together: neither goes without a word.
   [[nodiscard]] Status check_wrapped() const {
     if (!checkpoint().location.traits.is_hf_model || !request_.adapter.empty()) return {};
     const std::vector<std::string> adapters = adapters_of_wrapped(source_.wanted);
     if (adapters.empty()) return {};
-    return fail(Code::kUsage,
-                "{}: {} tensors are an adapter's ({} the first), beside the base model that it was "
-                "trained with; '{}' makes the trained model of both, {} converts the base alone",
-                request_.input, adapters.size(), adapters.front(),
-                merge_command_of_wrapped(checkpoint()), flags_without(adapters));
+    return fail(
+        Code::kUsage,
+        "{}: {} tensors are an adapter's ({} the first), beside the base model that it was "
+        "trained with; '{}' makes the trained model of both, {} converts the base alone, {} "
+        "--to hf makes PEFT's files of the adapter",
+        request_.input, adapters.size(), adapters.front(), merge_command_of_wrapped(checkpoint()),
+        flags_of_wrapped("--exclude", adapters), flags_of_wrapped("--include", adapters));
   }
 
   // --optimizer keep must never drop states silently.

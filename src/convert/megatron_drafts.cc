@@ -170,14 +170,7 @@ Result<std::optional<AdapterRanks>> take_adapters(const ConvertRequest& request,
   const std::vector<TensorDesc> descs = SW_TRY(canonical_descs(catalog));
   const std::optional<AdapterRanks> ranks = SW_TRY(adapter_ranks(descs));
   if (!ranks) return ranks;
-  if (request.quantise != WeightForm::kPlain || request.extend_vocab || !request.mtp_from.empty()) {
-    return fail(
-        Code::kUsage,
-        "{}: found adapters, which --quantise, --extend-vocab and --mtp from= change nothing "
-        "of; convert them without, 'shardwright merge-adapter' them into the base and "
-        "convert that",
-        request.input);
-  }
+  SW_TRY(check_changes_of_adapters(request));
   std::size_t others = 0;
   std::string first;
   const std::size_t left = std::erase_if(catalog.tensors, [&](const StoredTensor& tensor) {

@@ -23,8 +23,10 @@
 #include "convert/prepared_drafts.h"
 #include "convert/remote_run.h"
 #include "convert/upcycle_drafts.h"
+#include "convert/wrapped_adapter_drafts.h"
 #include "format/select.h"
 #include "format/targets.h"
+#include "format/wrapped_adapter.h"
 #include "remote/remote_output.h"
 
 namespace shardwright {
@@ -132,6 +134,8 @@ Status make_drafts(Drafting& drafting) {
   const bool is_adapter = drafting.source().location.traits.is_adapter;
   if (is_adapter && names != TargetNames::kStored) return draft_peft_as_megatron(drafting);
   SW_TRY(check_adapter_names(drafting));
+  const bool is_wrapped = drafting.is_from_hf() && holds_adapter_alone(drafting.catalog);
+  if (is_wrapped && names != TargetNames::kStored) return draft_wrapped_adapter(drafting);
   switch (names) {
     case TargetNames::kStored:
       return draft_with_kept_names(drafting);

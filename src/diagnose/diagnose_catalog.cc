@@ -20,6 +20,7 @@
 #include "format/refused_format.h"
 #include "format/targets.h"
 #include "format/weight_files.h"
+#include "format/wrapped_adapter.h"
 #include "format/wrapped_base.h"
 #include "layout/finding_rules.h"
 #include "layout/legacy_findings.h"
@@ -223,6 +224,9 @@ Result<Diagnosis> diagnose_catalog(const Survey& survey, const std::string& path
       diagnosis.next = "shardwright diagnose " + shell_quoted(*model);
     } else if (holds_states_alone(checkpoint->catalog)) {
       diagnosis.next = "shardwright inspect " + shell_quoted(path) + flag_of(candidate);
+    } else if (checkpoint->location.traits.is_hf_model &&
+               holds_adapter_alone(checkpoint->catalog)) {
+      diagnosis.next = fmt::format("shardwright convert {} ADAPTER --to hf", shell_quoted(path));
     } else if (checkpoint->location.traits.is_hf_model &&
                !adapters_of_wrapped(checkpoint->catalog).empty()) {
       diagnosis.next = merge_command_of_wrapped(*checkpoint);

@@ -6,6 +6,7 @@
 #include "base/text.h"
 #include "base/translated.h"
 #include "format/peft/source.h"
+#include "format/wrapped_adapter.h"
 #include "format/wrapped_base.h"
 #include "layout/lost_parts.h"
 #include "layout/state_name.h"
@@ -16,14 +17,22 @@ namespace shardwright {
 namespace {
 
 // What PEFT wrapped is a model by its other tensors.
-std::optional<std::string> note_on_wrapped(const Checkpoint& checkpoint) {
+std::optional<std::string> note_on_wrapped(const Checkpoint& checkpoint, std::size_t tensors) {
+  if (holds_adapter_alone(checkpoint.catalog)) {
+    return translated(
+        "these {} tensors are an adapter's that a run has saved without its base model: "
+        "'shardwright convert {} ADAPTER --to hf' makes PEFT's files of them, which "
+        "'merge-adapter' adds to the base model",
+        tensors, shell_quoted(checkpoint.location.path));
+  }
   const std::vector<std::string> adapters = adapters_of_wrapped(checkpoint.catalog);
   if (adapters.empty()) return std::nullopt;
   return translated(
       "{} of {} tensors are an adapter's, beside the base model that it was trained with: '{}' "
-      "makes the trained model of both, 'convert' with {} makes the base alone",
+      "makes the trained model of both, 'convert' with {} makes the base alone, with {} --to hf "
+      "PEFT's files of the adapter",
       adapters.size(), checkpoint.catalog.tensors.size(), merge_command_of_wrapped(checkpoint),
-      flags_without(adapters));
+      flags_of_wrapped("--exclude", adapters), flags_of_wrapped("--include", adapters));
 }
 
 }  // namespace
@@ -42,7 +51,7 @@ std::optional<std::string> adapter_note(const Checkpoint& checkpoint) {
         "makes it one that Megatron trains on",
         adapters + others);
   }
-  if (checkpoint.location.traits.is_hf_model) return note_on_wrapped(checkpoint);
+  if (checkpoint.location.traits.is_hf_model) return note_on_wrapped(checkpoint, adapters + others);
   if (adapters == 0) return std::nullopt;
   const std::vector<std::string> without = layers_without_adapters(
       descs_of(checkpoint.catalog), number_of(checkpoint.arguments, {"num_layers"}).value_or(0));

@@ -45,12 +45,12 @@ std::vector<std::string> adapters_of_wrapped(const Catalog& catalog) {
   return adapters;
 }
 
-std::string flags_without(const std::vector<std::string>& adapters) {
+std::string flags_of_wrapped(std::string_view flag, const std::vector<std::string>& adapters) {
   std::set<std::string_view> kinds;
   for (const std::string& name : adapters) kinds.insert(kind_of(name));
   std::string flags;
   for (const std::string_view kind : kinds) {
-    flags += fmt::format("{}--exclude '*.{}*'", flags.empty() ? "" : " ", kind);
+    flags += fmt::format("{}{} '*.{}*'", flags.empty() ? "" : " ", flag, kind);
   }
   return flags;
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "shardwright/catalog.h"
@@ -14,8 +15,9 @@ namespace shardwright {
 /// embedding. Empty where no module is wrapped.
 [[nodiscard]] std::vector<std::string> adapters_of_wrapped(const Catalog& catalog);
 
-/// The flags of 'convert' that leave them out: `--exclude '*.lora_*'`.
-[[nodiscard]] std::string flags_without(const std::vector<std::string>& adapters);
+/// What 'convert' leaves them out with, or takes them alone: `--exclude '*.lora_*'`.
+[[nodiscard]] std::string flags_of_wrapped(std::string_view flag,
+                                           const std::vector<std::string>& adapters);
 
 /// Takes them out of the catalog: what is left is the base model.
 std::vector<StoredTensor> take_adapters_of_wrapped(Catalog& catalog);

@@ -25,7 +25,7 @@ TEST(WrappedBase, IsWhatIsLeftWithoutTheAdapter) {
                                           "base_model.model.head.original_module.weight",
                                           "base_model.model.head.modules_to_save.default.weight"};
   EXPECT_THAT(adapters_of_wrapped(catalog_of(names)), ElementsAre(names[1], names[2], names[5]));
-  EXPECT_EQ(flags_without({names[1], names[2], names[5]}),
+  EXPECT_EQ(flags_of_wrapped("--exclude", {names[1], names[2], names[5]}),
             "--exclude '*.lora_*' --exclude '*.modules_to_save*'");
   Catalog base = catalog_of(names);
   EXPECT_EQ(take_adapters_of_wrapped(base).size(), 3U);

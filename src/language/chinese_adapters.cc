@@ -16,6 +16,25 @@ std::span<const Sentence> chinese_of_adapters() {
        "layers_to_transform: a part of it may be missing, as where one pipeline stage saved it",
        "适配器 {} 在第 {} 层缺少它在其他层有的模块，而其 {} 没有 layers_to_transform："
        "可能缺了一部分，例如只由一个流水线阶段保存"},
+      {"{}: r is {}, and tensor {} is {}, whose rows are the rank; is it the file of another run?",
+       "{}: r 为 {}，而张量 {} 是 {}，其行数就是 rank；这是另一次训练的文件吗？"},
+      {"found an adapter and nothing that tells its lora_alpha; put the {} beside it that PEFT "
+       "writes, or a {} with r and lora_alpha, as verl does",
+       "发现 adapter，但没有信息说明它的 lora_alpha；请在旁边放上 PEFT 写的 {}，或像 verl "
+       "那样放上含 r "
+       "和 lora_alpha 的 {}"},
+      {"{}: {} is missing; put the run's own number there",
+       "{}: 缺少 {}；请填上该次训练自己的数值"},
+      {"{}: lora_alpha is 0, so the adapter would change nothing; put the run's own number there",
+       "{}: lora_alpha 为 0，adapter 不会改变任何东西；请填上该次训练自己的数值"},
+      {"{}: found an adapter in a run's own files, expected a model for --to {}; --to hf makes "
+       "PEFT's files of it first",
+       "{}: 发现训练自己的文件中的 adapter，--to {} 需要模型；请先用 --to hf 把它写成 PEFT 的文件"},
+      {"tensor {}: found another one that PEFT's files call {} too",
+       "张量 {}: 还有另一个张量在 PEFT 的文件中也叫 {}"},
+      {"the adapter is written as PEFT's files, by what {} says of it; 'shardwright merge-adapter' "
+       "adds it to its base model",
+       "adapter 写成 PEFT 的文件，依据是 {}；'shardwright merge-adapter' 把它加到基础模型上"},
       {"{}: lora_alpha is 0, so the adapter would change nothing; verl has written 0 whatever a "
        "run "
        "was trained with: put the run's own number there",

@@ -278,13 +278,22 @@ std::span<const Sentence> chinese_of_format() {
        "{}: 发现 {}；更深处有 {}；请给出它的文件夹"},
       {"{} and {} more", "{} 等（另有 {} 个）"},
       {"{} of {} tensors are an adapter's, beside the base model that it was trained with: '{}' "
-       "makes the trained model of both, 'convert' with {} makes the base alone",
+       "makes the trained model of both, 'convert' with {} makes the base alone, with {} --to hf "
+       "PEFT's files of the adapter",
        "{1} 个张量中有 {0} 个属于 adapter，与训练它所用的 base 模型放在一起：'{2}' "
-       "由两者得到训练后的模型，'convert' 加上 {3} 只得到 base"},
+       "由两者得到训练后的模型，'convert' 加上 {3} 只得到 base，加上 {4} --to hf 得到 adapter 的 "
+       "PEFT "
+       "文件"},
+      {"these {} tensors are an adapter's that a run has saved without its base model: "
+       "'shardwright convert {} ADAPTER --to hf' makes PEFT's files of them, which "
+       "'merge-adapter' adds to the base model",
+       "这 {} 个张量属于某次训练保存的 adapter，不含其 base 模型：'shardwright convert {} ADAPTER "
+       "--to hf' 把它们写成 PEFT 的文件，再由 'merge-adapter' 加到 base 模型上"},
       {"{}: {} tensors are an adapter's ({} the first), beside the base model that it was trained "
-       "with; '{}' makes the trained model of both, {} converts the base alone",
+       "with; '{}' makes the trained model of both, {} converts the base alone, {} --to hf makes "
+       "PEFT's files of the adapter",
        "{}: 有 {} 个张量属于 adapter（第一个是 {}），与训练它所用的 base 模型放在一起；'{}' "
-       "由两者得到训练后的模型，{} 只转换 base"},
+       "由两者得到训练后的模型，{} 只转换 base，{} --to hf 得到 adapter 的 PEFT 文件"},
       {"name one with {} FORMAT", "请用 {} FORMAT 指定一个"},
       {"give a folder that holds one only", "请给出只含一个的文件夹"},
       {"give the folder of one of them", "请给出其中一个的文件夹"},

@@ -204,3 +204,25 @@ def make_universal(run, strict=True):
             inject_missing_state=True,
         )
     )  # fmt: skip
+
+
+def save_lora(folder, stage):
+    """`folder/run` has the adapter alone, `folder/peft` is what PEFT saves of it, `folder/base` the base."""
+    import peft
+
+    os.environ["LOCAL_RANK"] = str(dist.get_rank())
+    deepspeed.init_distributed("gloo")
+    folder = pathlib.Path(folder)
+    model, config = build(False, False)
+    if dist.get_rank() == 0:
+        model.bfloat16().save_pretrained(folder / "base")
+    dist.barrier()
+    settings = peft.LoraConfig(r=4, lora_alpha=6, target_modules=["q_proj", "down_proj"], init_lora_weights=False)
+    model = peft.get_peft_model(model, settings)
+    engine = train(model, stage, "bf16", {})
+    engine.save_checkpoint(folder / "run", exclude_frozen_parameters=True)
+    parameters = [p for n, p in model.named_parameters() if "lora_" in n]
+    with deepspeed.zero.GatheredParameters(parameters, enabled=stage == 3):
+        if dist.get_rank() == 0:
+            model.save_pretrained(folder / "peft")
+    dist.barrier()
