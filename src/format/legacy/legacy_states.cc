@@ -5,6 +5,7 @@
 #include <set>
 
 #include "base/fail.h"
+#include "base/prepare_ahead.h"
 #include "format/legacy/layer_wise_files.h"
 #include "format/legacy/legacy_chunks.h"
 #include "format/legacy/legacy_optimizer.h"
@@ -85,6 +86,20 @@ Result<RankParameters> parameters_of(const LegacyRanks& ranks, std::size_t index
   return parameters;
 }
 
+// What lies beside a rank's model.
+struct StatesBeside {
+  std::string folder;  // with the slash behind it
+  bool has_part = false;
+  bool has_buffers = false;
+  std::uint32_t buffers = 0;  // index into Catalog::files
+};
+
+// What is read of a rank's files, whatever the others' hold.
+struct RankStates {
+  RankParameters parameters;
+  std::optional<RankOptimizer> optimizer;  // without LayerWiseFiles
+};
+
 class StatesReader {
  public:
   StatesReader(Checkpoint& checkpoint, const LegacyRanks& ranks)
@@ -93,48 +108,73 @@ class StatesReader {
         chunks_(checkpoint.catalog, *checkpoint.files),
         has_mtp_(has_prediction_layers(ranks)) {}
 
+  // A run may have thousands of ranks: what waits for a disk or a server is done side by side.
   Status read(Defects& defects) {
     layer_wise_ = SW_TRY(LayerWiseFiles::find(checkpoint_, ranks_));
-    for (std::size_t i = 0; i < ranks_.files().size(); ++i) {
-      // A copy: add_rank() makes the list of files grow.
-      const std::string path = checkpoint_.catalog.files[ranks_.files()[i].file];
-      Status status = add_rank(i, path.substr(0, path.find('/') + 1));
+    const std::vector<StatesBeside> beside = SW_TRY(find_beside());
+    const auto read = [&](std::size_t i) { return read_rank(i, beside[i]); };
+    const auto take = [&](std::size_t i, const Result<RankStates>& states) -> Status {
+      Status status = states ? add_rank(i, beside[i], *states) : std::unexpected(states.error());
+      const std::string& path = checkpoint_.catalog.files[ranks_.files()[i].file];
       if (!status) status = std::unexpected(std::move(status).error().within(path));
-      SW_TRY(defects.report(std::move(status)));
-    }
-    return {};
+      return defects.report(std::move(status));
+    };
+    return read_ahead(beside.size(), read, take);
   }
 
   [[nodiscard]] std::optional<std::int64_t> step() const { return step_; }
 
  private:
-  Status add_rank(std::size_t index, const std::string& folder) {
-    const LegacyRankFile& file = ranks_.files()[index];
-    SW_TRY(check_files(folder));
-    if (layer_wise_->has_any()) return add_layer_wise(index);
-    const std::shared_ptr<const ReadableFile> model = SW_TRY(checkpoint_.files->get(file.file));
-    std::shared_ptr<const ReadableFile> buffers;
-    std::uint32_t buffers_number = 0;
-    if (const std::string path = folder + std::string(kBuffersFile);
-        checkpoint_.directory->exists(path)) {
-      buffers_number = file_number(checkpoint_, path);
-      buffers = SW_TRY(checkpoint_.files->get(buffers_number));
+  Result<std::vector<StatesBeside>> find_beside() {
+    std::vector<StatesBeside> beside(ranks_.files().size());
+    for (std::size_t i = 0; i < beside.size(); ++i) {
+      const std::string& path = checkpoint_.catalog.files[ranks_.files()[i].file];
+      beside[i].folder = path.substr(0, path.find('/') + 1);
     }
-    const RankParameters parameters = SW_TRY(parameters_of(ranks_, index, has_mtp_));
-    const LegacyStage stage = SW_TRY(ranks_.stage_of(index, 0));
-    std::vector<BufferedParameter> buffered;
-    for (const RankParameter& parameter : parameters.list) buffered.push_back(parameter.buffered);
-    const std::int64_t elements = SW_TRY(element_sum(buffered));
-    const RankOptimizer optimizer = SW_TRY(read_rank_optimizer(
-        {model.get(), buffers.get()}, parameters.list,
-        recorded_bucket_size(file.contents.arguments, stage.rank.pipeline, elements)));
-    SW_TRY(agree_on(optimizer.step));
-    return add_states(index, optimizer.is_distributed ? buffers_number : file.file, optimizer,
-                      parameters);
+    const auto find = [&](std::size_t i) {
+      const auto has = [&](std::string_view name) {
+        return checkpoint_.directory->exists(beside[i].folder + std::string(name));
+      };
+      beside[i].has_part = has("optim.pt");
+      beside[i].has_buffers = has(kBuffersFile);
+    };
+    SW_TRY(prepare_ahead(beside.size(), find, [](std::size_t) { return Status(); }));
+    for (StatesBeside& rank : beside) {
+      if (!rank.has_buffers || !check_files(rank)) continue;
+      rank.buffers = file_number(checkpoint_, rank.folder + std::string(kBuffersFile));
+    }
+    return beside;
   }
 
-  Status add_layer_wise(std::size_t index) {
-    const RankParameters parameters = SW_TRY(parameters_of(ranks_, index, has_mtp_));
+  [[nodiscard]] Result<RankStates> read_rank(std::size_t index, const StatesBeside& beside) const {
+    const LegacyRankFile& file = ranks_.files()[index];
+    SW_TRY(check_files(beside));
+    RankStates states;
+    states.parameters = SW_TRY(parameters_of(ranks_, index, has_mtp_));
+    if (layer_wise_->has_any()) return states;
+    const std::shared_ptr<const ReadableFile> model = SW_TRY(checkpoint_.files->get(file.file));
+    std::shared_ptr<const ReadableFile> buffers;
+    if (beside.has_buffers) buffers = SW_TRY(checkpoint_.files->get(beside.buffers));
+    const LegacyStage stage = SW_TRY(ranks_.stage_of(index, 0));
+    const std::vector<RankParameter>& list = states.parameters.list;
+    std::vector<BufferedParameter> buffered;
+    for (const RankParameter& parameter : list) buffered.push_back(parameter.buffered);
+    const std::int64_t elements = SW_TRY(element_sum(buffered));
+    states.optimizer = SW_TRY(read_rank_optimizer(
+        {model.get(), buffers.get()}, list,
+        recorded_bucket_size(file.contents.arguments, stage.rank.pipeline, elements)));
+    return states;
+  }
+
+  Status add_rank(std::size_t index, const StatesBeside& beside, const RankStates& states) {
+    if (!states.optimizer) return add_layer_wise(index, states.parameters);
+    SW_TRY(agree_on(states.optimizer->step));
+    const std::uint32_t file =
+        states.optimizer->is_distributed ? beside.buffers : ranks_.files()[index].file;
+    return add_states(index, file, *states.optimizer, states.parameters);
+  }
+
+  Status add_layer_wise(std::size_t index, const RankParameters& parameters) {
     for (const auto& [file, optimizer] : SW_TRY(layer_wise_->read(index, parameters.list))) {
       SW_TRY(agree_on(optimizer.step));
       SW_TRY(add_states(index, file, optimizer, parameters));
@@ -143,15 +183,14 @@ class StatesReader {
   }
 
   // Before mid-2023 each data-parallel rank had a folder.
-  [[nodiscard]] Status check_files(const std::string& folder) const {
-    if (checkpoint_.directory->exists(folder + "optim.pt")) {
+  [[nodiscard]] Status check_files(const StatesBeside& beside) const {
+    if (beside.has_part) {
       return fail(
           Code::kOptimizerUnsupported,
           "optim.pt: found a data-parallel rank's part of an optimizer, expected all of it "
           "in model_optim_rng.pt or distrib_optim.pt; convert without it (--optimizer drop)");
     }
-    if (layer_wise_->has_any() &&
-        checkpoint_.directory->exists(folder + std::string(kBuffersFile))) {
+    if (layer_wise_->has_any() && beside.has_buffers) {
       return fail(Code::kOptimizerUnsupported,
                   "found {} beside layer_wise_optimizer_N.pt, of another run's optimizer; keep the "
                   "files of one save",

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/fail.h"
+#include "base/prepare_ahead.h"
 #include "format/legacy/legacy_state.h"
 #include "io/source_files.h"
 #include "state/group_agreement.h"
@@ -89,11 +90,16 @@ Result<std::string> join_rank_groups(const std::string& common_state, const Chec
   GroupJoining joining(state.document());
   const std::vector<LegacyRankFile>& files = ranks.files();
   SW_TRY(joining.add(state.document(), state.dict(), checkpoint.catalog.files[files.front().file]));
-  for (const LegacyRankFile& rank : std::span(files).subspan(1)) {
-    const auto file = SW_TRY(checkpoint.files->get(rank.file));
-    auto plain = SW_TRY(plain_state(*file, {LegacyStateParts::Optimizer::kGroups, step}));
-    SW_TRY(joining.add(plain.state, plain.state.root(), checkpoint.catalog.files[rank.file]));
-  }
+  const auto others = std::span(files).subspan(1);
+  const auto read = [&](std::size_t i) -> Result<LegacyState<Document>> {
+    const auto file = SW_TRY(checkpoint.files->get(others[i].file));
+    return plain_state(*file, {LegacyStateParts::Optimizer::kGroups, step});
+  };
+  const auto take = [&](std::size_t i, Result<LegacyState<Document>> read_state) -> Status {
+    LegacyState<Document> plain = SW_TRY(std::move(read_state));
+    return joining.add(plain.state, plain.state.root(), checkpoint.catalog.files[others[i].file]);
+  };
+  SW_TRY(read_ahead(others.size(), read, take));
   joining.finish(state.dict());
   return state.encode();
 }
