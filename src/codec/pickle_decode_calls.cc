@@ -5,43 +5,17 @@
 #include <vector>
 
 #include "codec/pickle_decoder.h"
+#include "codec/pickle_names.h"
 #include "codec/pickle_text.h"
 
 namespace shardwright::pickle {
-namespace {
-
-struct RenamedGlobal {
-  std::string_view old_module;
-  std::string_view old_name;  // empty: any
-  std::string_view module;
-  std::string_view name;
-};
-
-constexpr std::array<RenamedGlobal, 8> kRenamed = {{
-    {"__builtin__", "long", "builtins", "int"},
-    {"__builtin__", "unicode", "builtins", "str"},
-    {"__builtin__", "basestring", "builtins", "str"},
-    {"__builtin__", "xrange", "builtins", "range"},
-    {"__builtin__", "unichr", "builtins", "chr"},
-    {"__builtin__", "", "builtins", ""},
-    {"copy_reg", "", "copyreg", ""},
-    {"UserDict", "", "collections", ""},
-}};
-
-}  // namespace
 
 Result<Value> Decoder::global(std::string_view module, std::string_view name) {
   if (!is_utf8(module) || !is_utf8(name)) {
     return refuse(Code::kPickleCorrupt, "found a global whose name is no UTF-8");
   }
-  if (tokens_.protocol() < 3) {
-    for (const RenamedGlobal& renamed : kRenamed) {
-      if (module != renamed.old_module) continue;
-      if (!renamed.old_name.empty() && name != renamed.old_name) continue;
-      return document_.global(renamed.module, renamed.name.empty() ? name : renamed.name);
-    }
-  }
-  return document_.global(module, name);
+  const GlobalName found = name_in_python3({module, name}, tokens_.protocol());
+  return document_.global(found.module, found.name);
 }
 
 Status Decoder::new_object(Value cls, Value args, Value kwargs) {

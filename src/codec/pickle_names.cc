@@ -10,6 +10,24 @@
 namespace shardwright::pickle {
 namespace {
 
+struct RenamedGlobal {
+  std::string_view old_module;
+  std::string_view old_name;  // empty: any
+  std::string_view module;
+  std::string_view name;
+};
+
+constexpr std::array<RenamedGlobal, 8> kRenamed = {{
+    {"__builtin__", "long", "builtins", "int"},
+    {"__builtin__", "unicode", "builtins", "str"},
+    {"__builtin__", "basestring", "builtins", "str"},
+    {"__builtin__", "xrange", "builtins", "range"},
+    {"__builtin__", "unichr", "builtins", "chr"},
+    {"__builtin__", "", "builtins", ""},
+    {"copy_reg", "", "copyreg", ""},
+    {"UserDict", "", "collections", ""},
+}};
+
 struct Names {
   std::string_view module;
   std::string_view names;  // between spaces; " * ": all of the module and of those in it
@@ -318,6 +336,16 @@ NameMeaning meaning_of(std::string_view module, std::string_view name) {
     return NameMeaning::kRunsCode;
   }
   return contains(kTraining, package) ? NameMeaning::kTraining : NameMeaning::kUnknown;
+}
+
+GlobalName name_in_python3(GlobalName stored, int protocol) {
+  if (protocol >= 3) return stored;
+  for (const RenamedGlobal& renamed : kRenamed) {
+    if (stored.module != renamed.old_module) continue;
+    if (!renamed.old_name.empty() && stored.name != renamed.old_name) continue;
+    return {renamed.module, renamed.name.empty() ? stored.name : renamed.name};
+  }
+  return stored;
 }
 
 }  // namespace shardwright::pickle

@@ -17,4 +17,14 @@ enum class NameMeaning : std::uint8_t {
 /// `name` may have dots, which protocol 4 follows from attribute to attribute.
 [[nodiscard]] NameMeaning meaning_of(std::string_view module, std::string_view name);
 
+/// Where a loader looks, and for what.
+struct GlobalName {
+  std::string_view module;
+  std::string_view name;
+};
+
+/// The name that Python 3 takes for one that a pickle of this protocol holds: those before 3 spell
+/// them as Python 2 did.
+[[nodiscard]] GlobalName name_in_python3(GlobalName stored, int protocol);
+
 }  // namespace shardwright::pickle

@@ -4,6 +4,7 @@
 #include <string_view>
 
 #include "base/translated.h"
+#include "codec/pickle_names.h"
 #include "dcp/dcp_machine.h"
 
 namespace shardwright::dcp {
@@ -49,8 +50,9 @@ Class Machine::class_of(std::uint32_t module, std::uint32_t name) const {
 }
 
 bool Machine::push_global(std::string_view module, std::string_view name) {
-  const auto module_id = collector_.strings().intern(module);
-  const auto name_id = collector_.strings().intern(name);
+  const pickle::GlobalName found = pickle::name_in_python3({module, name}, tokens_.protocol());
+  const auto module_id = collector_.strings().intern(found.module);
+  const auto name_id = collector_.strings().intern(found.name);
   if (!module_id || !name_id) return refuse(Code::kLimit, ": found too many strings that collide");
   return push_known_global(*module_id, *name_id);
 }

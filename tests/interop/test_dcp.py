@@ -3,6 +3,7 @@
 import dataclasses
 import pathlib
 import pickle
+import re
 import shutil
 
 import numpy
@@ -48,6 +49,24 @@ def test_loads_at_another_world_size(shardwright, tmp_path, name, shards):
         before = dcp.FileSystemReader(source).read_metadata()
         assert set(metadata.state_dict_metadata) == set(before.state_dict_metadata)
         assert metadata.planner_data == {k: tuple(v) for k, v in before.planner_data.items()}
+
+
+@pytest.mark.parametrize("protocol", [2, 3, 4, 5])
+def test_metadata_of_any_binary_protocol(shardwright, tmp_path, protocol):
+    """Of 2 Python spells its builtins as Python 2 did."""
+    source, folder = GOLDEN / "fsdp2_uneven" / "ckpt", tmp_path / "in"
+    shutil.copytree(source, folder)
+    written = pickle.dumps(dcp.FileSystemReader(folder).read_metadata(), protocol)
+    (folder / ".metadata").write_bytes(written)
+    read(folder)
+    assert (b"__builtin__" in written) == (protocol == 2)
+    for command in ("inspect", "verify", "diagnose"):
+        done = shardwright(command, folder)
+        assert not {"SW0224", "SW0321", "L43"} & set(re.findall("SW[0-9]+|L[0-9]+", done.stdout))
+    (folder / ".metadata").write_bytes(written + b"more")
+    for command, code in (("inspect", 2), ("verify", 1), ("diagnose", 1)):
+        done = shardwright(command, folder, expect=code)
+        assert "4 bytes follow the pickle's end" in done.stdout + done.stderr
 
 
 @pytest.mark.parametrize("protocol", [4, 5])
