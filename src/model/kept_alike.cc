@@ -27,9 +27,10 @@ class Part {
     std::set<std::string> lost;
     if (tensors_.empty() || part_.holds.empty()) return lost;
     const std::string stem = stem_of_held();
+    const std::size_t spelling = spelling_of_held(stem);
     for (const HeldTensor& held : part_.holds) {
       if (has_any(stem, held)) continue;
-      lost.insert(stem + held.names.front());
+      lost.insert(stem + held.names[std::min(spelling, held.names.size() - 1)]);
     }
     return lost;
   }
@@ -65,11 +66,27 @@ class Part {
     }
   }
 
+  // Which of several spellings the others have: the first ones go together, and so on.
+  [[nodiscard]] std::size_t spelling_of_held(const std::string& stem) const {
+    std::map<std::size_t, std::size_t> counts;
+    for (const HeldTensor& held : part_.holds) {
+      for (std::size_t i = 0; held.names.size() > 1 && i < held.names.size(); ++i) {
+        counts[i] += has(stem + held.names[i]) ? 1U : 0U;
+      }
+    }
+    const auto most =
+        std::ranges::max_element(counts, {}, [](const auto& each) { return each.second; });
+    return most == counts.end() ? 0 : most->first;
+  }
+
+  [[nodiscard]] bool has(std::string_view whole) const {
+    return std::ranges::any_of(tensors_,
+                               [&](const TensorDesc* tensor) { return tensor->name == whole; });
+  }
+
   [[nodiscard]] bool has_any(const std::string& stem, const HeldTensor& held) const {
-    return std::ranges::any_of(held.names, [&](const std::string& name) {
-      return std::ranges::any_of(
-          tensors_, [&](const TensorDesc* tensor) { return tensor->name == stem + name; });
-    });
+    return std::ranges::any_of(held.names,
+                               [&](const std::string& name) { return has(stem + name); });
   }
 
   const AlikePart& part_;

@@ -67,6 +67,18 @@ TEST(KeptAlike, LacksWhatAPartAlwaysHolds) {
               ElementsAre("hf_extra.talker.head.weight", "vision_tower.norm.bias"));
 }
 
+TEST(KeptAlike, NamesWhatIsLostAsTheOthersAreSpelled) {
+  Mapping mapping = with_tower();
+  mapping.alike[0].holds = {{{"fc1.bias", "0.bias"}}, {{"fc2.bias", "2.bias"}}, {{"norm.bias"}}};
+  for (const auto& [there, lost] :
+       {std::pair{"fc2.bias", "fc1.bias"}, {"2.bias", "0.bias"}, {"pool.bias", "fc1.bias"}}) {
+    const std::string stem = "model.vision_model.";
+    const std::vector<std::string> names = {stem + there, stem + "norm.bias",
+                                            "projector.linear.weight"};
+    EXPECT_THAT(lacking(Side::kHf, names, {}, mapping), ::testing::Contains(stem + lost));
+  }
+}
+
 TEST(KeptAlike, LacksWhatItsLayersAndBiasesShow) {
   EXPECT_THAT(lacking(Side::kHf, kHfNames, kHfNames[3]), ElementsAre(kHfNames[3]));
   EXPECT_THAT(lacking(Side::kHf, kHfNames, kHfNames[5]), ElementsAre(kHfNames[5]));

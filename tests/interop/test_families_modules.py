@@ -5,6 +5,7 @@ back as they were. Step 3.7's tower is not among them: its modules have the rows
 in another order, by halves of each head instead of by pairs."""
 import pytest
 import torch
+from safetensors.torch import save_file
 
 import checkpoints
 import family_rounds
@@ -86,6 +87,26 @@ def test_modules_are_the_published_model(shardwright, tmp_path, name):
         {key: value for key, value in made["modules"].items() if key not in more},
         {key: value for key, value in made["published"].items() if not key.startswith(kept)},
     )
+
+
+@pytest.mark.parametrize("form", ["published", "modules"])
+@pytest.mark.parametrize(
+    "name, parts",
+    [("minimax_m3", ("patch_merge_mlp", ".merge_linear_")), ("ernie4_5_vl_moe", (".temporal_linear.",))],
+)
+def test_parts_of_a_projection_that_are_lost_are_told(shardwright, tmp_path, name, parts, form):
+    """Each of its linear modules has a bias."""
+    write(tmp_path / "in", name, form)
+    (file,) = (tmp_path / "in").glob("*.safetensors")
+    tensors = checkpoints.load_hf(tmp_path / "in")
+    lost = [key for key in tensors if any(part in key for part in parts)]
+    assert len(lost) == (4 if name == "minimax_m3" else 6)
+    for key in lost:
+        save_file({k: v for k, v in tensors.items() if k != key}, file, {"format": "pt"})
+        done = shardwright("convert", tmp_path / "in", tmp_path / "out", "--to", "torch_dist", expect=2)
+        assert f"SW0404]: family {name}: 1 tensor missing that it needs: {key};" in done.stderr
+        assert "SW0404" in shardwright("verify", tmp_path / "in", expect=1).stdout
+    assert not (tmp_path / "out").exists()
 
 
 def test_idle_experts_are_kept(shardwright, tmp_path):
