@@ -24,6 +24,7 @@
 #include "convert/remote_run.h"
 #include "convert/upcycle_drafts.h"
 #include "convert/wrapped_adapter_drafts.h"
+#include "format/file_of_tensor.h"
 #include "format/select.h"
 #include "format/targets.h"
 #include "format/wrapped_adapter.h"
@@ -77,7 +78,9 @@ Result<Drafting> draft(const ConvertRequest& request, Purpose purpose) {
   Drafting drafting = SW_TRY(begin_draft(request));
   SW_TRY(read_source(purpose, drafting));
   SW_TRY(take_adapter(drafting));
-  SW_TRY(make_drafts(drafting));
+  if (Status made = make_drafts(drafting); !made) {
+    return std::unexpected(with_file(std::move(made).error(), drafting.catalog));
+  }
   SW_TRY(join_masters(drafting));
   cast_masters(drafting);
   SW_TRY(add_adapter(drafting));

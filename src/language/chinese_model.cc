@@ -42,6 +42,7 @@ std::span<const Sentence> chinese_of_model() {
        "there is one) say {}, by which rows would be those of other heads; give the model's own",
        "rope.freqs 表明每个头为 {}，但模型的设置（params.json，若有则为 "
        "config.json）写的是 {}，按它各行会属于别的头；请给出模型自己的设置"},
+      {"{}; {} lies in {}", "{}；{} 位于 {}"},
       {"{}: was saved as {}{}, the file of another rank; give each file the name that it was saved "
        "under",
        "{}: 保存时名为 {}{}，是另一个 rank 的文件；请恢复各文件保存时的名字"},

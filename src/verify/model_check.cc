@@ -14,6 +14,7 @@
 #include "canonical/family_fit.h"
 #include "canonical/hf_naming.h"
 #include "canonical/mlite_naming.h"
+#include "format/file_of_tensor.h"
 #include "format/formats.h"
 #include "format/nothing_stored.h"
 #include "layout/lost_parts.h"
@@ -305,7 +306,7 @@ class ModelCheck {
     if (fit) {
       report_.proven.push_back(phrase("proven.family", {{"family", report_.family}}));
     } else {
-      add_finding(report_, fit.error());
+      add_finding(report_, with_file(fit.error(), checkpoint_.catalog));
     }
   }
 
