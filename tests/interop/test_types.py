@@ -6,9 +6,11 @@ import inspect
 import json
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
+import textwrap
 
 import pytest
 
@@ -16,6 +18,7 @@ import shardwright
 
 HERE = pathlib.Path(__file__).resolve().parent
 USE = HERE / "typed_use.py"
+DOCS = HERE.parents[1] / "docs"
 # What a checker must find, by the line that it is put for.
 MISTAKES = {
     'shardwright.convert("a", "b", to="torchdist")': "a target that there is not",
@@ -39,16 +42,16 @@ def check(tmp_path, source, *command):
     )  # fmt: skip
 
 
-def mypy(tmp_path, source):
-    done = check(tmp_path, source, "mypy", "--strict", "program.py")
+def mypy(tmp_path, source, *flags):
+    done = check(tmp_path, source, "mypy", "--strict", *flags, "program.py")
     assert "program.py:" in done.stdout or "no issues found in 1 source" in done.stdout, done
     return {int(line.split(":")[1]) for line in done.stdout.splitlines() if ": error:" in line}
 
 
-def pyright(tmp_path, source):
-    config = {"typeCheckingMode": "strict", "extraPaths": [str(PACKAGE.parent)]}
+def pyright(tmp_path, source, **options):
+    config = {"typeCheckingMode": "strict", "extraPaths": [str(PACKAGE.parent)], **options}
     (tmp_path / "pyrightconfig.json").write_text(json.dumps(config))
-    done = check(tmp_path, source, "pyright", "--outputjson")
+    done = check(tmp_path, source, "pyright", "--outputjson", "--pythonpath", sys.executable)
     assert done.stdout.startswith("{"), done.stdout + done.stderr
     report = json.loads(done.stdout)
     assert report["summary"]["filesAnalyzed"] == 1
@@ -66,6 +69,44 @@ def mistaken(tmp_path_factory):
 def test_a_users_program_is_clean_and_its_mistakes_are_found(tmp_path, mistaken, checker):
     assert checker(tmp_path, USE) == set()
     assert checker(tmp_path, mistaken) == set(range(3, 3 + len(MISTAKES)))
+
+
+def mypy_with_torch(tmp_path, source):
+    # torch says of none of its names that they are for others; Megatron-Core has no types; what of
+    # the package has no stub is not the program's.
+    return mypy(
+        tmp_path, source, "--implicit-reexport", "--allow-subclassing-any",
+        "--disable-error-code=import-untyped", "--follow-imports=silent",
+    )  # fmt: skip
+
+
+def pyright_with_torch(tmp_path, source):
+    # The same; and documents show values that nothing is done with.
+    return pyright(
+        tmp_path, source, typeCheckingMode="standard",
+        reportPrivateImportUsage=False, reportUnusedExpression=False,
+    )  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def documented(tmp_path_factory):
+    """The examples of the documents, each in a function of its own, and at the end a mistake."""
+    text = (HERE / "typed_examples.py").read_text()
+    for page in ("python.md", "placements.md"):
+        blocks = re.findall(r"^```python\n(.*?)^```$", (DOCS / page).read_text(), re.DOTALL | re.MULTILINE)
+        assert blocks, page
+        for number, block in enumerate(blocks):
+            name = f"{page.removesuffix('.md')}_{number}"
+            text += f"\n\ndef {name}() -> None:\n" + textwrap.indent(block, "    ")
+    file = tmp_path_factory.mktemp("documented") / "documented.py"
+    file.write_text(text + '\n\nStorageReader("a", name="hf")\n')
+    return file
+
+
+@pytest.mark.parametrize("checker", [mypy_with_torch, pyright_with_torch])
+def test_of_the_examples_of_the_documents_only_the_mistake_is_found(tmp_path, documented, checker):
+    lines = documented.read_text().splitlines()
+    assert [lines[line - 1] for line in sorted(checker(tmp_path, documented))] == lines[-1:]
 
 
 def stub_of_package():

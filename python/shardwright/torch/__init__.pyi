@@ -4,11 +4,15 @@ from typing import Any, Literal, Mapping, NamedTuple, Optional, Sequence, TypeVa
 
 import torch
 from torch.distributed import ProcessGroup
-from torch.distributed.checkpoint import DefaultSavePlanner, FileSystemWriter
-from torch.distributed.checkpoint import StorageReader as _StorageReader
+from torch.distributed.checkpoint.default_planner import DefaultSavePlanner
+from torch.distributed.checkpoint.filesystem import FileSystemWriter
+from torch.distributed.checkpoint.metadata import Metadata
+from torch.distributed.checkpoint.planner import LoadPlan, LoadPlanner
+from torch.distributed.checkpoint.storage import StorageReader as _StorageReader
 from torch.distributed.device_mesh import DeviceMesh
 from torch.distributed.tensor import DTensor
 from torch.distributed.tensor.placement_types import Placement
+from torch.futures import Future
 
 from .._loading import LoadReport
 
@@ -43,6 +47,18 @@ class StorageReader(_StorageReader):
     ) -> None: ...
     @property
     def last_load(self) -> Optional[LoadReport]: ...
+    @property
+    def checkpoint_id(self) -> str: ...
+    def reset(self, checkpoint_id: Union[str, "os.PathLike[str]", None] = None) -> None: ...
+    @classmethod
+    def validate_checkpoint_id(cls, checkpoint_id: Union[str, "os.PathLike[str]"]) -> bool: ...
+    def read_metadata(self, *args: Any, **kwargs: Any) -> Metadata: ...
+    def set_up_storage_reader(
+        self, metadata: Metadata, is_coordinator: bool, *args: Any, **kwargs: Any
+    ) -> None: ...
+    def prepare_local_plan(self, plan: LoadPlan) -> LoadPlan: ...
+    def prepare_global_plan(self, plans: list[LoadPlan]) -> list[LoadPlan]: ...
+    def read_data(self, plan: LoadPlan, planner: LoadPlanner) -> Future[None]: ...
 
 class StorageWriter(FileSystemWriter):
     def __init__(
