@@ -41,7 +41,7 @@ def from_pretrained(
 
     The model is made on the meta device; its tensors are read one by one, under Hugging Face's
     names, buffers that are not stored are computed and tied weights tied, all by transformers.
-    `model_class`: default is the one that config.json names. `dtype`: a torch.dtype; default is
+    `model_class`: a model's class or an AutoModel…; default is the one that config.json names. `dtype`: a torch.dtype; default is
     what a conversion would write. `device`: default is the CPU. `hf_config` to `as_` are those of
     `shardwright.open`; `model_options` go to transformers (`attn_implementation`). Needs
     transformers 5.
@@ -63,7 +63,7 @@ def from_pretrained(
                 pathlib.Path(folder, name).write_bytes(checkpoint.get_document(name))
         config = _config_in(folder)
         generation = _generation_config(folder)
-        kind = model_class or _class_of(config)
+        kind = _own_class(model_class, config) if model_class else _class_of(config)
         model = _loaded(kind, config, generation, checkpoint, dtype, device, model_options)
         model.config.name_or_path = model.name_or_path = os.fsdecode(path)
     return model
@@ -162,6 +162,27 @@ def _class_of(config):
         f"config.json: transformers {transformers.__version__} has none of the classes "
         f"{', '.join(config.architectures or ['(none named)'])}; give one with model_class=",
     )
+
+
+def _own_class(kind, config):
+    """The class that `kind` makes of such a config: itself, or of an AutoModel… the one it picks."""
+    if isinstance(kind, type) and issubclass(kind, transformers.PreTrainedModel):
+        return kind
+    if not isinstance(kind, type) or not kind.__name__.startswith("AutoModel"):
+        raise make(
+            "SW0900",
+            f"model_class: found {kind!r}, expected a class of transformers: LlamaForCausalLM, "
+            "AutoModelForCausalLM",
+        )
+    try:
+        with torch.device("meta"):  # where it takes no memory
+            return type(kind.from_config(config))
+    except ValueError as error:
+        raise make(
+            "SW0400",
+            f"config.json: {kind.__name__} of transformers {transformers.__version__} knows no such "
+            f"model: {error}; give another class with model_class=",
+        ) from error
 
 
 def _check_version():

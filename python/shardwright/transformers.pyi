@@ -10,7 +10,7 @@ _Path = Union[str, bytes, "os.PathLike[str]", "os.PathLike[bytes]"]
 def from_pretrained(
     path: _Path,
     *,
-    model_class: Optional[type[PreTrainedModel]] = None,
+    model_class: Optional[type[Any]] = None,
     dtype: Optional[torch.dtype] = None,
     device: Union[None, int, str, torch.device] = None,
     hf_config: Optional[_Path] = None,

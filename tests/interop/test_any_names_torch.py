@@ -141,12 +141,30 @@ def test_a_model_of_another_class(models):
 
 
 
+@pytest.mark.parametrize("auto", [transformers.AutoModelForCausalLM, transformers.AutoModelForSequenceClassification])
+def test_a_model_of_the_class_that_an_auto_class_picks(models, tmp_path, auto):
+    """As the auto class does itself with what a conversion writes."""
+    source = models("llama3") / "hf"
+    if auto is not transformers.AutoModelForCausalLM:
+        config = transformers.AutoConfig.from_pretrained(source)
+        auto.from_config(config).save_pretrained(tmp_path / "hf")
+        source = tmp_path / "hf"
+    expected = auto.from_pretrained(source)
+    model = from_pretrained(source, model_class=auto)
+    assert type(model) is type(expected)
+    for name, tensor in expected.state_dict().items():
+        assert same_bits(model.state_dict()[name], tensor), name
+
+
 def test_what_does_not_fit_is_refused(models, tmp_path):
     source = models("llama3") / "hf"
     for number, (options, code, words) in enumerate([
         (dict(model_class=transformers.LlamaModel), "SW0403", "has no place for lm_head"),
         (dict(num_hidden_layers=4), "SW0404", "model.layers.3"),
         (dict(intermediate_size=128), "SW0405", "expected (64, 128)"),
+        (dict(model_class=transformers.AutoModelForImageClassification), "SW0400", "knows no such model"),
+        (dict(model_class="LlamaForCausalLM"), "SW0900", "model_class: found 'LlamaForCausalLM'"),
+        (dict(model_class=torch.nn.Linear), "SW0900", "expected a class of transformers"),
         (dict(architectures=["Nobody"]), "SW0400", "none of the classes Nobody"),
         (dict(model_type="nobody"), "SW0400", "takes it for no model of its own"),
     ]):  # fmt: skip
