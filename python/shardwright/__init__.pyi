@@ -112,6 +112,8 @@ class _Result:
     def to_dict(self) -> dict[str, Any]:
         """The whole document that `--json` prints."""
     def _repr_html_(self) -> str: ...
+    def __bool__(self) -> bool:
+        """Whether the program's exit status is 0."""
 
 class Finding(_Result):
     code: str
@@ -223,7 +225,6 @@ class Verification(_Result):
     checks: list[str]
     notes: list[str]
     findings: list[Finding]
-    def __bool__(self) -> bool: ...
 
 class Difference(_Result):
     left: str
@@ -241,7 +242,6 @@ class Difference(_Result):
     settings: list[str]
     notes: list[str]
     differences: list[TensorDifference]
-    def __bool__(self) -> bool: ...
 
 class Diagnosis(_Result):
     path: str
@@ -254,7 +254,6 @@ class Diagnosis(_Result):
     confidence: str
     complete: bool
     findings: list[Finding]
-    def __bool__(self) -> bool: ...
 
 class StoredTensor(_Result):
     name: str
@@ -325,7 +324,6 @@ class Merge(_Result):
     notes: Optional[list[str]]
     parts: list[Part]
     findings: list[MergeFinding]
-    def __bool__(self) -> bool: ...
 
 class Split(_Result):
     family: str
@@ -345,7 +343,6 @@ class Report(_Result):
     errors: int
     equal: Optional[bool]
     failures: list[dict[str, Any]]
-    def __bool__(self) -> bool: ...
 
 class Index(_Result):
     path: str

@@ -221,4 +221,4 @@ def _run(command, paths, result, progress, **flags):
         raise make(error["code"], _core.in_words_of_arguments(error["message"]))
     for path in document.get("leftovers", []):
         warnings.warn(f"what was replaced could not be removed: {path}; remove it", stacklevel=3)
-    return result.of(document)
+    return result.of(document, succeeded=status == 0)

@@ -2,6 +2,8 @@
 """In which names a checkpoint is seen, and what the caller knows of it that files do not tell."""
 import os
 
+from ._arguments import text_or_none
+
 STORED, MEGATRON, HF = "stored", "megatron", "hf"
 
 
@@ -22,10 +24,10 @@ def reader_options(
     maps = [map] if isinstance(map, (str, bytes, os.PathLike)) else list(map or [])
     return {
         "hf_config": os.fsencode(hf_config) if hf_config is not None else b"",
-        "family": family or "",
+        "family": text_or_none("family", family),
         "maps": [os.fsencode(one) for one in maps],
         "dtype": _dtype_name(dtype),
-        "mtp": mtp or "",
+        "mtp": text_or_none("mtp", mtp),
         "accept_loss": bool(accept_loss),
         "replica": replica,
         "source_ep": source_ep,

@@ -7,6 +7,7 @@ import threading
 import warnings
 
 from . import _core
+from ._arguments import text_or_none
 from ._errors import Error, UnknownNameError, make
 from ._frameworks import framework_of
 from ._naming import MEGATRON, STORED, reader_options
@@ -22,7 +23,7 @@ class Checkpoint:
     def __init__(self, path, framework="np", as_=None, *, names=STORED, device=None, **options):
         self._framework = framework_of(framework, device)
         self._path = os.fsencode(path)
-        self._as = as_ or ""
+        self._as = text_or_none("as_", as_)
         self._names = names
         self._reader = _core.Reader(self._path, self._as, names, **reader_options(**options))
         self._unreadable = self._reader.unreadable()
@@ -47,6 +48,7 @@ class Checkpoint:
     def _close(self):
         """Names and shapes stay known; no file stays open, whoever still holds a tensor's place."""
         with self._lock:
+            self._named.names_by_place()  # remembers them
             for reader in (self._reader, self._megatron_reader):
                 if reader is not None:
                     reader.close()
@@ -286,6 +288,12 @@ def _whole_numbers(what, values):
         raise TypeError(text) from None
 
 
+def _is_truth(part):
+    """A bool of Python's, numpy's, torch's or any other library's arrays: `operator.index` takes
+    some of them for 0 and 1."""
+    return isinstance(part, bool) or str(getattr(part, "dtype", "")).rpartition(".")[2] == "bool"
+
+
 def _box_of(index, shape):
     """The smallest box with what `index` asks for, and the index of that within the box."""
     parts = list(index) if isinstance(index, tuple) else [index]
@@ -308,7 +316,7 @@ def _box_of(index, shape):
             extent.append((count - 1) * step + 1 if count else 0)
             rest.append(slice(None, None, step))
             continue
-        if isinstance(part, bool) or not hasattr(part, "__index__"):
+        if _is_truth(part) or not hasattr(part, "__index__"):
             raise TypeError(f"axis {axis}: {part!r} is no whole number, slice or '...'")
         position = operator.index(part)
         if not -size <= position < size:

@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the commands give back: the documents of `--json`, with typed fields.
-
-A result that has a truth is true where the command's exit status is 0.
-"""
+"""What the commands give back: the documents of `--json`, with typed fields."""
 import dataclasses
 import html
 import typing
@@ -13,10 +10,12 @@ _NUMBERS = {text: float(text) for text in ("nan", "-nan", "inf", "-inf")}
 
 
 class _Result:
-    """Fields by name; `to_dict()` is the whole document."""
+    """Fields by name; `to_dict()` is the whole document. True where the command's exit status is 0."""
+
+    _succeeded = True
 
     @classmethod
-    def of(cls, document):
+    def of(cls, document, succeeded=True):
         values = {}
         for field in dataclasses.fields(cls):
             # What only some documents have is None in the others.
@@ -26,7 +25,11 @@ class _Result:
             values[field.name] = _typed(field.metadata.get("item"), value)
         result = cls(**values)
         object.__setattr__(result, "_document", document)
+        object.__setattr__(result, "_succeeded", succeeded)
         return result
+
+    def __bool__(self):
+        return self._succeeded
 
     def to_dict(self):
         return self._document
@@ -215,9 +218,6 @@ class Verification(_Result):
     notes: list
     findings: typing.List[Finding] = _list_of(Finding)
 
-    def __bool__(self):
-        return self.proven
-
 
 @_result
 class Difference(_Result):
@@ -237,9 +237,6 @@ class Difference(_Result):
     notes: list
     differences: typing.List[TensorDifference] = _list_of(TensorDifference)
 
-    def __bool__(self):
-        return self.equal
-
 
 @_result
 class Diagnosis(_Result):
@@ -253,9 +250,6 @@ class Diagnosis(_Result):
     confidence: str
     complete: bool
     findings: typing.List[Finding] = _list_of(Finding)
-
-    def __bool__(self):
-        return all(finding.severity != "error" for finding in self.findings)
 
 
 @_result
@@ -339,9 +333,6 @@ class Merge(_Result):
     parts: typing.List[Part] = _list_of(Part)
     findings: typing.List[MergeFinding] = _list_of(MergeFinding)
 
-    def __bool__(self):
-        return self.fits
-
 
 @_result
 class Split(_Result):
@@ -364,9 +355,6 @@ class Report(_Result):
     errors: int
     equal: typing.Optional[bool]
     failures: list
-
-    def __bool__(self):
-        return self.errors == 0 and self.equal is not False and not self.failures
 
 
 @_result

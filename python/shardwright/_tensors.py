@@ -81,6 +81,7 @@ class Tensors:
         self._reader = reader
         self._stored = {row[0]: Stored(reader, at, *row) for at, row in enumerate(rows)}
         self._stacks = stacks
+        self._by_place = None  # made when it is asked for
         self._numbered = None  # made when a stack is asked for
 
     def __len__(self):
@@ -90,9 +91,10 @@ class Tensors:
         return sorted(self._stored)
 
     def names_by_place(self):
-        order = self._reader.order() if self._reader is not None else []
-        names = list(self._stored)
-        return [names[at] for at in order]
+        if self._by_place is None:
+            names = list(self._stored)
+            self._by_place = [names[at] for at in self._reader.order()]
+        return list(self._by_place)
 
     def find(self, name):
         found = self._stored.get(name) or self._copy(name)

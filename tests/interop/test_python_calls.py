@@ -3,10 +3,13 @@
 import contextlib
 import copy
 import gc
+import json
 import os
 import pathlib
 import pickle
+import re
 import shutil
+import struct
 
 import numpy
 import pytest
@@ -15,6 +18,8 @@ from checkpoints import GOLDEN
 from safetensors.torch import save_file
 
 import shardwright
+from shardwright import megatron
+from shardwright.torch import StorageReader, StorageWriter
 
 LLAMA = GOLDEN / "hf" / "llama3"
 SOURCES = {
@@ -38,6 +43,15 @@ def test_a_dry_run_is_a_plan(tmp_path, source, to):
     assert done.bytes_written == plan.cost["bytes_written"]
 
 
+def put_sparse(folder, size):
+    """A model of so many bytes, which takes no disk."""
+    folder.mkdir()
+    header = json.dumps({"w": {"dtype": "U8", "shape": [size], "data_offsets": [0, size]}}).encode()
+    with open(folder / "model.safetensors", "wb") as file:
+        file.write(struct.pack("<Q", len(header)) + header)
+        file.truncate(8 + len(header) + size)
+
+
 def test_results_are_true_where_the_program_succeeds(tmp_path, shardwright_program):
     shardwright.convert(LLAMA / "hf", tmp_path / "same", to="safetensors")
     shardwright.convert(LLAMA / "hf", tmp_path / "less", to="hf", exclude="*norm*")
@@ -52,11 +66,19 @@ def test_results_are_true_where_the_program_succeeds(tmp_path, shardwright_progr
         (shardwright.diagnose(SOURCES["legacy"]), ["diagnose", SOURCES["legacy"]]),
         (shardwright.diagnose(SOURCES["legacy"], tp=8), ["diagnose", SOURCES["legacy"], "--tp", "8"]),
     ]
+    run, out, huge = LLAMA / "hf", tmp_path / "out", tmp_path / "huge"
+    put_sparse(huge, 8 << 40)  # for which no disk has room
+    pairs += [
+        (shardwright.plan(run, out, to="hf"), ["plan", run, out, "--to", "hf"]),
+        (shardwright.plan(huge, out, to="dcp"), ["plan", huge, out, "--to", "dcp"]),
+        (shardwright.inspect(run, tensors="*norm*"), ["inspect", run, "--tensors", "*norm*"]),
+        (shardwright.inspect(run, tensors="zzz"), ["inspect", run, "--tensors", "zzz"]),
+    ]
     truths = []
     for result, words in pairs:
         truths.append(bool(result))
         shardwright_program(*words, expect=0 if result else 1)
-    assert truths == [True, False] * 3
+    assert truths == [True, False] * 5
 
 
 @pytest.fixture
@@ -238,3 +260,49 @@ def test_locality_counts_who_reads_what():
     assert found.rules["per_name"]["foreign_bytes"] == 168060
     with pytest.raises(shardwright.ModelError):
         shardwright.locality(GOLDEN / "replica" / "diverged", tp=3)
+
+
+@pytest.mark.parametrize("call, kind, words", [
+    (lambda: StorageWriter("x", thread_count="a"), TypeError, "thread_count: found 'a', expected a whole"),
+    (lambda: StorageWriter("x", thread_count=1.5), TypeError, "thread_count: found 1.5"),
+    (lambda: StorageWriter("x", thread_count=-1), shardwright.UsageError, "of 0 or more"),
+    (lambda: StorageWriter("x", replicas=3), TypeError, "replicas: found 3, expected a process group"),
+    (lambda: StorageReader("x", replicas=True), TypeError, "replicas: found True"),
+    (lambda: StorageReader("x", as_=5), TypeError, "as_: found 5"),
+    (lambda: shardwright.open(LLAMA / "hf", as_=5), TypeError, "as_: found 5, expected a word"),
+    (lambda: shardwright.open(LLAMA / "hf", names="hf", family=3), TypeError, "family: found 3"),
+    (lambda: shardwright.open(LLAMA / "hf", names="hf", mtp=0), TypeError, "mtp: found 0"),
+    (lambda: megatron.SaveStrategy(max_staging_bytes="16GiB"), TypeError, "max_staging_bytes: found '16GiB'"),
+    (lambda: megatron.SaveStrategy(max_staging_bytes=-1), shardwright.UsageError, "of 0 or more"),
+    (lambda: megatron.SaveStrategy(threads=True), TypeError, "threads: found True"),
+    (lambda: megatron.LoadStrategy(round_bytes=0), shardwright.UsageError, "round_bytes: found 0"),
+    (lambda: megatron.LoadStrategy(round_bytes="1MiB"), TypeError, "round_bytes: found '1MiB'"),
+    (lambda: megatron.LoadStrategy(sent_price=-1), shardwright.UsageError, "from 0 to 1000"),
+    (lambda: megatron.LoadStrategy(read_price=1001), shardwright.UsageError, "read_price: found 1001"),
+])  # fmt: skip
+def test_odd_arguments_are_told_when_they_are_given(call, kind, words):
+    with pytest.raises(kind, match=re.escape(words)):
+        call()
+
+
+def test_what_megatron_offers_is_listed():
+    assert set(megatron.__all__) <= set(dir(megatron))
+
+
+def test_a_slice_takes_no_truths_for_numbers():
+    with shardwright.open(LLAMA / "hf", framework="pt") as checkpoint:
+        part = checkpoint.get_slice("model.norm.weight")
+        for truth in (True, numpy.bool_(True), numpy.array(True), torch.tensor(True)):
+            with pytest.raises(TypeError, match="is no whole number"):
+                part[truth]
+        assert part[torch.tensor(1)] == part[numpy.int8(1)] == part[1]
+
+
+def test_a_closed_checkpoint_still_has_its_names(tmp_path):
+    save_file({"b": torch.zeros(3), "a": torch.zeros(1)}, tmp_path / "model.safetensors")
+    with shardwright.open(tmp_path) as checkpoint:
+        pass
+    assert checkpoint.keys() == ["a", "b"]
+    with shardwright.open(tmp_path) as again:
+        assert checkpoint.offset_keys() == again.offset_keys()
+    assert sorted(checkpoint.offset_keys()) == ["a", "b"]

@@ -4,7 +4,6 @@ import functools
 import os
 import time
 
-from .._errors import make
 from ._catalog import catalog_of, read_metadata
 from ._exchange import Exchange
 from ._job import Job
@@ -81,11 +80,6 @@ class Loading:
         return phases[1].wanted if objects else [], self._report(reads, reader.opens, phases)
 
     def _phases(self):
-        for name, price in zip(("read_price", "sent_price"), self._prices):
-            if not isinstance(price, int) or not 0 <= price <= 1000:
-                raise make("SW0900", f"{name}: found {price!r}, expected a whole number up to 1000")
-        if not isinstance(self._limit, int) or self._limit < 1:
-            raise make("SW0900", f"round_bytes: found {self._limit!r}, expected one or more")
         return [
             Phase(
                 Exchange(group), self._name, ranks=self._job.ranks_of(group), of_objects=of_objects

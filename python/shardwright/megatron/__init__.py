@@ -27,6 +27,10 @@ _HOMES = {
 __all__ = sorted(_HOMES)
 
 
+def __dir__():
+    return sorted([*globals(), *__all__])
+
+
 def __getattr__(name):
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

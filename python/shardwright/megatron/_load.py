@@ -5,12 +5,14 @@ from megatron.core.dist_checkpointing import serialization, validation
 from megatron.core.dist_checkpointing.mapping import ShardedObject
 from megatron.core.dist_checkpointing.strategies.torch import TorchDistLoadShardedStrategy
 
+from .._arguments import whole_number
 from .._loading import ROUND_BYTES, Job, Loading, LoadReport, catalog_of, read_metadata
 from .._pickles import check_plain, unpickled
 from ._asked_state import AskedState
 from ._joined import join_without_copies, note_load
 from ._stored_names import all_ask, know_when_all_ask, see_names_as_asked, stored_tensors
 
+_MOST_PRICE = 1000  # its products with bytes are counted in 64 bits
 _last_report = None
 
 
@@ -52,12 +54,16 @@ class LoadStrategy(TorchDistLoadShardedStrategy):
         round_bytes=ROUND_BYTES,
         weights_only=False,
     ):
+        prices = {"read_price": read_price, "sent_price": sent_price}
+        self._options = {
+            name: whole_number(name, price, most=_MOST_PRICE) for name, price in prices.items()
+        }
+        self._options["round_bytes"] = whole_number("round_bytes", round_bytes, least=1)
         super().__init__()
         # Later versions of Megatron-Core ask: what is filled here must not be quantised.
         self.stream_ckpt_dequant = False
         self._group = parallelization_group
         self._process_group = process_group
-        self._options = dict(read_price=read_price, sent_price=sent_price, round_bytes=round_bytes)
         self._weights_only = weights_only
         see_names_as_asked(validation)
         know_when_all_ask(serialization)

@@ -15,6 +15,7 @@ from megatron.core.dist_checkpointing.strategies.torch import (
     mcore_to_pyt_state_dict,
 )
 
+from .._arguments import whole_number
 from ..torch._items import ItemFile, Staging
 from ..torch._replicas import Group
 from ._background import Background, request_class, requested, take_threads
@@ -68,6 +69,8 @@ class SaveStrategy(TorchDistSaveShardedStrategy):
         arrival_seconds=None,
         **options,
     ):
+        threads = whole_number("threads", threads)
+        staging = Staging(whole_number("max_staging_bytes", max_staging_bytes))
         balance_once()
         take_threads()
         hold_common_once()
@@ -77,7 +80,7 @@ class SaveStrategy(TorchDistSaveShardedStrategy):
         self.threads = threads
         self.silent_seconds = silent_seconds
         self.arrival_seconds = arrival_seconds
-        self._staging = Staging(max_staging_bytes)
+        self._staging = staging
         self._background = None
         self._saved_before = None
         self._common = {}  # by folder

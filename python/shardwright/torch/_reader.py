@@ -16,6 +16,7 @@ from torch.distributed.checkpoint.planner import LoadItemType
 from torch.futures import Future
 
 from .. import _core
+from .._arguments import text_or_none
 from .._errors import Error, make
 from .._naming import reader_options
 from .._pickles import check_intact, check_plain
@@ -62,6 +63,7 @@ class StorageReader(_StorageReader):
         names="stored",
         **options,
     ):
+        text_or_none("as_", as_)
         reader_options(**options)  # what is misspelt is told here, not when something is loaded
         if locality and names != "stored":
             text = f"names={names!r}: ranks share out what is stored; pass locality=False"

@@ -31,6 +31,9 @@ class Group(NamedTuple):
         if group == dist.GroupMember.NON_GROUP_MEMBER:
             text = "found a group that this rank is no member of, expected one with this rank"
             raise make("SW0900", f"replicas: {text}")
+        if group is not None and not isinstance(group, dist.ProcessGroup):
+            text = "expected a process group or a mesh of one dimension"
+            raise TypeError(f"replicas: found {group!r}, {text}")
         own = dist.get_rank() if dist.is_available() and dist.is_initialized() else 0
         ranks = (own,) if group is None else tuple(dist.get_process_group_ranks(group))
         return cls(ranks, ranks.index(own))

@@ -11,6 +11,7 @@ from torch.distributed.checkpoint.storage import WriteResult
 from torch.futures import Future
 
 from .. import _core
+from .._arguments import whole_number
 from .._errors import Error, make
 from .._local_path import local_path
 from ._claim import Claim
@@ -64,6 +65,8 @@ class StorageWriter(FileSystemWriter):
     """
 
     def __init__(self, path, *, replicas=None, overwrite=False, thread_count=0):
+        thread_count = whole_number("thread_count", thread_count)
+        self._replicas = None if replicas is None else Group.of(replicas)
         self._replace = overwrite
         self._saves = Saves(_resolved(path))
         # What is left in the hidden folder by a save that failed is no checkpoint.
@@ -74,7 +77,6 @@ class StorageWriter(FileSystemWriter):
             thread_count=thread_count,
             overwrite=True,
         )
-        self._replicas = None if replicas is None else Group.of(replicas)
 
     def reset(self, checkpoint_id=None):
         self._saves.begin(_resolved(checkpoint_id) if checkpoint_id else None)
