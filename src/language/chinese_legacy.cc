@@ -85,6 +85,12 @@ std::span<const Sentence> chinese_of_legacy() {
       {"nothing says whether output_layer.weight is tied to the word embeddings: it holds the same "
        "bytes, so it is read as a copy of them",
        "没有内容说明 output_layer.weight 是否与词嵌入共享：二者字节相同，因此按词嵌入的副本读取"},
+      {"output_layer.weight of the last stage and its states are left out: beside layers for "
+       "multi-token prediction a tied model multiplies with the word embedding there, and does not "
+       "use a head of its own",
+       "最后一个 stage 的 output_layer.weight 及其状态不予采用：有多 token "
+       "预测层时，共享词嵌入的模型在该 "
+       "stage 与词嵌入相乘，不使用自己的输出层"},
       {"pipeline stage {}, virtual stage {}: found layers {}, expected the stage's share of {} "
        "layers in {} stages, of which {} have no weights, as num_layers and noop_layers say; are "
        "these another run's arguments, or files that lost layers?",

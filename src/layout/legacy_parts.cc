@@ -7,6 +7,7 @@
 
 #include "base/fail.h"
 #include "layout/adapter_shards.h"
+#include "layout/idle_head.h"
 #include "layout/latent_fusion.h"
 #include "layout/layer_name.h"
 #include "layout/mixer_parts.h"
@@ -67,7 +68,11 @@ std::string_view stacked_linear(std::string_view name) {
 class Splitter {
  public:
   Splitter(std::span<const TensorDesc> tensors, const LegacyStage& stage)
-      : tensors_(tensors), stage_(stage), plain_norms_(tensors), gated_(tensors) {
+      : tensors_(tensors),
+        stage_(stage),
+        plain_norms_(tensors),
+        gated_(tensors),
+        has_idle_head_(stage.output_is_embedding && has_idle_head(tensors)) {
     for (const TensorDesc& tensor : tensors) by_name_.emplace(tensor.name, &tensor);
   }
 
@@ -83,6 +88,7 @@ class Splitter {
         canonical_from_legacy(tensor.name, stage_.first_layers, plain_norms_.has(tensor.name));
     if (stage_.output_is_embedding && ends_with(canonical.name, "output_layer.weight") &&
         !stage_.heads.has(tensor)) {
+      if (has_idle_head_) return std::vector<LegacyPart>();
       const std::size_t at = canonical.name.rfind("output_layer.weight");
       canonical.name.replace(at, std::string::npos, "embedding.word_embeddings.weight");
     }
@@ -367,6 +373,7 @@ class Splitter {
   const LegacyStage& stage_;
   PlainNorms plain_norms_;
   GatedFirsts gated_;
+  bool has_idle_head_;
   ByName by_name_;
 };
 

@@ -29,7 +29,8 @@ struct LegacyStage {
   LegacyRank rank;
   FirstLayers first_layers = {};
   std::int64_t experts_per_rank = 0;  ///< 0 without experts
-  /// `output_layer.weight` is a copy of the word embeddings (tied, and on another stage).
+  /// `output_layer.weight` is a copy of the word embeddings (tied, and on another stage), or beside
+  /// such a copy no part of the model: it has no parts.
   bool output_is_embedding = false;
   QkvOrder qkv_order = QkvOrder::kByGroup;
   std::int64_t heads_per_rank = 0;  ///< for the older orders, which have no groups

@@ -52,6 +52,14 @@ TEST(LegacyParts, GiveLayersTheirGlobalNumber) {
   stage.output_is_embedding = true;
   EXPECT_EQ(parts_of({tensor("output_layer.weight", {7, 6})}, 0, stage),
             Lines{"embedding.word_embeddings.weight (14, 6) [7:14, 0:6] @0 (6, 1)"});
+  // Layers for multi-token prediction bring the copy that a tied model multiplies with.
+  const std::vector<TensorDesc> both = {tensor("embedding.word_embeddings.weight", {7, 6}),
+                                        tensor("output_layer.weight", {7, 6})};
+  EXPECT_EQ(parts_of(both, 0, stage),
+            Lines{"embedding.word_embeddings.weight (14, 6) [7:14, 0:6] @0 (6, 1)"});
+  EXPECT_EQ(parts_of(both, 1, stage), Lines());
+  stage.output_is_embedding = false;
+  EXPECT_EQ(parts_of(both, 1, stage), Lines{"output_layer.weight (14, 6) [7:14, 0:6] @0 (6, 1)"});
 }
 
 TEST(LegacyParts, TakeGatedMlpsApart) {

@@ -24,8 +24,9 @@ struct BufferedParameter {
 };
 
 /// Whether two pipeline stages have a word embedding each: where the output layer is tied to it,
-/// and where layers for multi-token prediction need it. Source: setup_embeddings_and_output_layer
-/// in megatron/core/models/common/language_module/language_module.py.
+/// and where layers for multi-token prediction need it. An idle head (has_idle_head) is not tied.
+/// Source: setup_embeddings_and_output_layer in
+/// megatron/core/models/common/language_module/language_module.py.
 [[nodiscard]] bool is_shared_parameter(std::string_view name, std::int64_t pipeline, bool is_tied,
                                        bool has_prediction_layers);
 

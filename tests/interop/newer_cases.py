@@ -75,6 +75,21 @@ CASES = {
 APART = GROUPED + PREDICTION + BUCKETS
 APART += " --pipeline-model-parallel-size 4 --pipeline-model-parallel-layout Et|ttt|m|L"
 
+# Tied models whose last stage has a word embedding for MTP layers and an output layer that nothing uses. Megatron
+# saves them in files of ranks only.
+TIED = PP + GROUPED + PREDICTION + " --tied"
+VIRTUAL = " --num-virtual-stages-per-pipeline-rank 2"
+IDLE_HEADS = {
+    "rank_files": TIED + RANK_FILES,
+    "rank_buckets": TIED + RANK_FILES + BUCKETS,
+    "virtual_rank_files": TIED + VIRTUAL + RANK_FILES,
+}
+IDLE_LOADS = {
+    "rank_files": ("legacy --pp 2 --vpp 2", IDLE_HEADS["virtual_rank_files"]),
+    "rank_buckets": ("torch_dist --tp 2", TP + GROUPED + PREDICTION + " --tied" + WHOLE),
+    "virtual_rank_files": ("legacy --pp 2", IDLE_HEADS["rank_files"]),
+}
+
 # Layers that are not shared out evenly. What goes on with rank files has the run's own flags.
 BARS = HYBRID.replace("M*-G-", "{}") + DELTA
 STAGES = {

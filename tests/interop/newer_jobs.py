@@ -11,6 +11,7 @@ import re
 import sys
 import typing
 import warnings
+from unittest import mock
 
 import torch
 import torch.distributed as dist
@@ -36,6 +37,7 @@ from megatron.core.dist_checkpointing.mapping import (  # noqa: E402
     apply_factories,
 )
 from megatron.core.distributed import DistributedDataParallelConfig  # noqa: E402
+from megatron.core.models.common.language_module.language_module import LanguageModule  # noqa: E402
 from megatron.core.num_microbatches_calculator import (  # noqa: E402
     destroy_num_microbatches_calculator,
     init_num_microbatches_calculator,
@@ -51,6 +53,7 @@ from megatron.training.models.hybrid import HybridModelBuilder, HybridModelConfi
 from training_steps import leaves, states_of  # noqa: E402
 
 ITERATION = 10
+IDLE_HEAD = "output_layer.weight"
 # What optimizers take for a tensor on a GPU.
 GPU_TYPES = {
     torch.bfloat16: "torch.cuda.BFloat16Tensor",
@@ -68,8 +71,19 @@ class Schedule:
         assert state["num_steps"] == ITERATION
 
 
+@contextlib.contextmanager
+def own_output_layer(model):
+    """That of a tied model's last stage which nothing uses has a name; Megatron has none for it."""
+    name = "tie_embeddings_and_output_weights_state_dict"
+    is_idle = getattr(model, "mtp_process", False) and not model.pre_process
+    with mock.patch.object(LanguageModule, name) if is_idle else contextlib.nullcontext():
+        yield
+
+
 class Run:
     """A model and its optimizer, as a training script makes them of its arguments."""
+
+    idle_head = IDLE_HEAD  # whose values it has
 
     def __init__(self, words, folder):
         self.args = parse(words, folder)
@@ -98,14 +112,16 @@ class Run:
         """(this rank's piece of a tensor, what it must hold)"""
         group = parallel_state.get_data_parallel_group(with_context_parallel=True)
         for model in self.models if models is None else models:
-            state = model.sharded_state_dict(metadata={"dp_cp_group": group})
+            with own_output_layer(model):
+                state = model.sharded_state_dict(metadata={"dp_cp_group": group})
             apply_factories(state)
             for piece in nested_values(state):
                 if not isinstance(piece, ShardedTensor) or piece.data is None:
                     continue
                 extent = (1,) * piece.prepend_axis_num + tuple(piece.local_shape)
                 place = tuple(slice(o, o + n) for o, n in zip(piece.global_offset, extent))
-                whole = weight_of(piece.key, piece.global_shape)
+                is_idle = piece.key == IDLE_HEAD and not self.args.untie_embeddings_and_output_weights
+                whole = weight_of(self.idle_head if is_idle else piece.key, piece.global_shape)
                 yield piece, whole[place].reshape(piece.data.shape).to(piece.data.dtype)
 
     def states(self):
@@ -164,6 +180,9 @@ def add_own_arguments(parser):
     parser.add_argument(
         "--biases", action="store_true", dest="add_bias_linear", default=argparse.SUPPRESS
     )
+    # What takes --untie-embeddings-and-output-weights back.
+    tying = dict(dest="untie_embeddings_and_output_weights", default=argparse.SUPPRESS)
+    parser.add_argument("--tied", action="store_false", **tying)
     return parser
 
 
@@ -277,6 +296,7 @@ def load(root, loads=LOADS):
     with job():
         for name, (_, words) in loads.items():
             run = Run(words, root)
+            run.idle_head = "embedding.word_embeddings.weight"  # as the files say
             run.spoil()
             run.args.load, run.args.no_load_rng = f"{root}/{name}", True
             # What 0.16 asks for of MTP layers is one key too many here; Megatron's default lets it be.

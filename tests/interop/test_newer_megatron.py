@@ -6,7 +6,9 @@ import pytest
 import torch
 
 import checkpoints
-from newer_cases import APART, BUCKETS, CASES, FROZEN, LOADS, PLAIN, PLAIN_LOADS, RANK_FILES, STAGE_LOADS, STAGES
+from newer_cases import (
+    APART, BUCKETS, CASES, FROZEN, IDLE_HEADS, IDLE_LOADS, LOADS, PLAIN, PLAIN_LOADS, RANK_FILES, STAGE_LOADS, STAGES,
+)
 from newer_truth import STATES, weight_of
 
 
@@ -47,6 +49,19 @@ def test_prediction_layers_in_a_stage_of_their_own(shardwright, newer_ranks, tmp
     shardwright("convert", tmp_path / "apart", tmp_path / "loaded" / "apart", "--to", "legacy", "--pp", 4)
     loads = dict(apart=("", APART.replace(BUCKETS, RANK_FILES)))
     newer_ranks("newer_jobs", "load", 4, root=tmp_path / "loaded", loads=loads)
+
+
+def test_output_layers_that_nothing_uses(shardwright, newer_ranks, tmp_path):
+    """They are neither the word embedding's replicas nor part of the model."""
+    newer_ranks("newer_jobs", "save", 2, root=tmp_path / "saved", cases=IDLE_HEADS)
+    for name, (target, _) in IDLE_LOADS.items():
+        source = tmp_path / "saved" / name
+        said = shardwright("verify", source)
+        assert "output_layer.weight of the last stage" in said.stdout + said.stderr
+        shardwright("convert", source, tmp_path / "out" / name, "--to", "torch_dist", "--tp", 2)
+        assert_true(checkpoints.load_dcp(tmp_path / "out" / name))
+        shardwright("convert", source, tmp_path / name, "--to", *target.split())
+    newer_ranks("newer_jobs", "load", 2, root=tmp_path, loads=IDLE_LOADS)
 
 
 def test_chains_of_plain_optimizers(shardwright, newer_ranks, tmp_path):

@@ -15,6 +15,7 @@
 #include "format/legacy/tower_reader.h"
 #include "io/source_files.h"
 #include "layout/folder_groups.h"
+#include "layout/idle_head.h"
 #include "layout/layer_name.h"
 #include "layout/misplaced_ranks.h"
 #include "layout/pipeline_split.h"
@@ -383,6 +384,19 @@ void LegacyRanks::find_heads() {
     }
   }
   heads_ = OutputHeads(tensors);
+}
+
+bool LegacyRanks::have_idle_head() const {
+  if (axes_.config.pipeline < 2 || !is_tied_) return false;
+  const auto is_idle = [&](const TensorDesc& tensor) {
+    return tensor.name.ends_with("output_layer.weight") && !heads_.has(tensor);
+  };
+  return std::ranges::any_of(files_, [&](const LegacyRankFile& file) {
+    return std::ranges::any_of(file.contents.models, [&](const LegacyModel& model) {
+      const std::vector<TensorDesc> tensors = descs_of(model);
+      return has_idle_head(tensors) && std::ranges::any_of(tensors, is_idle);
+    });
+  });
 }
 
 // As a router's rows tell, else as the run said.

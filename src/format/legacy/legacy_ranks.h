@@ -50,6 +50,8 @@ class LegacyRanks {
   [[nodiscard]] const std::vector<SettledTower>& towers() const { return towers_; }
   /// Whether layers pass through the stages there and back, as DualPipeV has it.
   [[nodiscard]] bool are_folded() const { return order_ == ChunkOrder::kFolded; }
+  /// Whether the last stage of the tied model has an output layer that nothing uses.
+  [[nodiscard]] bool have_idle_head() const;
   /// Whether the files say which ranks they are of; one file alone can be no other's.
   [[nodiscard]] bool know_their_ranks() const { return know_their_ranks_; }
   /// Whose the state dict `v` of file `index` is. Error: kLegacyLayout.

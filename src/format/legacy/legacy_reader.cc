@@ -180,6 +180,12 @@ Status read_legacy(Checkpoint& checkpoint, Defects& defects) {
         "the pipeline stages are folded, as DualPipeV has it: layers count through the first "
         "virtual stages upwards and through the second ones downwards");
   }
+  if (ranks.have_idle_head()) {
+    checkpoint.notes.emplace_back(
+        "output_layer.weight of the last stage and its states are left out: beside layers for "
+        "multi-token prediction a tied model multiplies with the word embedding there, and does "
+        "not use a head of its own");
+  }
   const LegacyRankFile& first = ranks.files().front();
   checkpoint.arguments = first.contents.arguments;
   checkpoint.versioned_names = versioned_names_of(ranks);

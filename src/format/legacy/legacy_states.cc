@@ -14,6 +14,7 @@
 #include "format/legacy/rank_groups.h"
 #include "format/tensors_beside.h"
 #include "io/source_files.h"
+#include "layout/idle_head.h"
 #include "layout/layer_name.h"
 #include "layout/module_order.h"
 #include "layout/state_name.h"
@@ -72,11 +73,11 @@ Result<RankParameters> parameters_of(const LegacyRanks& ranks, std::size_t index
   const std::vector<LegacyModel>& models = ranks.files()[index].contents.models;
   for (std::size_t v = 0; v < models.size(); ++v) {
     const LegacyStage stage = SW_TRY(ranks.stage_of(index, v));
+    const bool is_tied = stage.output_is_embedding && !has_idle_head(descs_of(models[v]));
     for (const std::size_t i : tensors_of(models[v])) {
       const auto& [name, place] = models[v].tensors[i];
       if (!is_parameter(name, place.dtype)) continue;
-      const bool is_shared =
-          is_shared_parameter(name, stage.config.pipeline, stage.output_is_embedding, has_mtp);
+      const bool is_shared = is_shared_parameter(name, stage.config.pipeline, is_tied, has_mtp);
       const std::int64_t elements = SW_TRY(element_count(place.shape));
       parameters.list.push_back(
           {{name, place.dtype, place.shape}, place, {name, elements, is_shared, v, place.dtype}});
