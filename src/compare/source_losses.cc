@@ -14,6 +14,7 @@
 #include "layout/lost_parts.h"
 #include "layout/mlite_layout.h"
 #include "layout/uneven_modules.h"
+#include "layout/unsaved_shards.h"
 #include "plan/canonical.h"
 #include "state/recorded_run.h"
 
@@ -48,7 +49,10 @@ Result<Losses> find_lost(const Checkpoint& source) {
     return find_lost_of_megatron(*outline.tensors, source.arguments);
   }
   if (!has_megatron_names(catalog)) return Losses{lost_local_experts(descs_of(catalog)), {}};
-  return find_lost_of_megatron(catalog, source.arguments);
+  Losses losses = SW_TRY(find_lost_of_megatron(catalog, source.arguments));
+  const std::int64_t tensor = recorded_run(source.arguments).sizes.tensor.value_or(1);
+  std::ranges::move(unsaved_shards(catalog, tensor), std::back_inserter(losses.lost));
+  return losses;
 }
 
 // Where the names change, a family's mapping or the reading of layers that nobody can tell apart

@@ -101,6 +101,13 @@ std::span<const Sentence> chinese_of_layout() {
        "有 {}，但没有存储 {}，而同类的层都有它；模型的一部分丢失了"},
       {"nothing is stored of {}, which layers of that kind have; a part of the model was lost",
        "没有存储 {}，而同类的层都有它；模型的一部分丢失了"},
+      {"tensor {}: found {} columns, expected {} as it has rows, of which the run's {} tensor "
+       "ranks "
+       "had a part each; of {} only the first rank's shards were saved, as MimoModel of "
+       "Megatron-Core 0.16 does with TP > 1",
+       "张量 {}：发现 {} 列，应与行数相同为 {} 列，由训练的 {} 个张量 rank 各持一份；{} "
+       "只保存了第一个 rank "
+       "的分片，Megatron-Core 0.16 的 MimoModel 在 TP > 1 时就是如此"},
       {"nothing is stored of {}, and layer {} has the like: see that no part of the model was lost",
        "没有存储 {}，而第 {} 层有同类张量：请确认模型没有丢失部分"},
       {"{} and layers are there, but no {}; a part of the model was lost",

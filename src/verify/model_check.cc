@@ -22,6 +22,7 @@
 #include "layout/state_sharding.h"
 #include "layout/texts.h"
 #include "layout/uneven_modules.h"
+#include "layout/unsaved_shards.h"
 #include "model/apply.h"
 #include "model/component_names.h"
 #include "model/config_check.h"
@@ -64,6 +65,8 @@ class ModelCheck {
     descs_ = SW_TRY(canonical_descs(catalog));
     check_parts();
     add_lost(lost_objects(object_names(checkpoint_.catalog)));
+    const std::int64_t tensor = recorded_run(checkpoint_.arguments).sizes.tensor.value_or(1);
+    add_lost(unsaved_shards(checkpoint_.catalog, tensor));
     check_state();
     check_states(catalog);
     SW_TRY(check_arguments());

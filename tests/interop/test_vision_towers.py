@@ -274,6 +274,30 @@ def test_mimo_model_of_megatron(shardwright, megatron, tmp_path, spec):
     load_all(megatron, mimo_model(hf, spec).eval(), tmp_path / "out")
 
 
+def test_towers_of_which_one_rank_was_saved(shardwright, ranks, tmp_path):
+    """MimoModel of Megatron-Core 0.16 saves a tower's shards of its first tensor rank as if they were all."""
+    saved(tmp_path / "hf", "llava")
+    for tp in (1, 2):
+        ranks("mimo_jobs", "save", tp, hf=tmp_path / "hf", folder=tmp_path / f"tp{tp}", tp=tp)
+    tower = "modality_submodules.images.encoders.clip_encoder.decoder.layers"
+    tensors = checkpoints.load_dcp(tmp_path / "tp2")
+    assert tensors[f"{tower}.0.self_attention.linear_proj.weight"].shape == (36, 18)
+    said = shardwright("verify", tmp_path / "tp2", expect=1)
+    assert f"of {tower} only the first rank's shards were saved" in said.stdout + said.stderr
+    assert "only the first rank's shards" in shardwright("diagnose", tmp_path / "tp2", expect=1).stdout
+    for flags in (("--to", "torch_dist", "--tp", 1), ("--to", "dcp"), ("--to", "torch_dist", "--accept-loss")):
+        is_taken = "--accept-loss" in flags
+        done = shardwright("convert", tmp_path / "tp2", tmp_path / "out", *flags, expect=0 if is_taken else 1)
+        assert "only the first rank's shards" in done.stdout + done.stderr, flags
+    # Whole ones stay so, also where ours shares the language model out.
+    shardwright("verify", tmp_path / "tp1")
+    parts = ["--component", "language=tp=2", "--component", "images=tp=1", "--hf-config", tmp_path / "hf"]
+    shardwright("convert", tmp_path / "tp1", tmp_path / "mimo", "--to", "mimo", *parts)
+    shardwright("verify", tmp_path / "mimo")
+    shardwright("convert", tmp_path / "mimo", tmp_path / "again", "--to", "torch_dist", "--tp", 2)
+    shardwright("verify", tmp_path / "again")
+
+
 @SPECS
 @pytest.mark.parametrize("name, kind", [("llava", "clip"), ("llava_onevision", "siglip")])
 def test_llava_model_of_megatron(shardwright, megatron, tmp_path, name, kind, spec):
