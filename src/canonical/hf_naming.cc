@@ -339,6 +339,9 @@ Result<Catalog> HfNaming::apply(const Catalog& catalog, OtherTensors others, Not
   return renamed.take();
 }
 
+namespace {
+
+// Where a family may have `model.`.
 bool may_be_bare(const Catalog& catalog) {
   return std::ranges::any_of(catalog.tensors, [](const StoredTensor& tensor) {
     constexpr std::array<std::string_view, 3> kLayers = {"layers.", "h.", "blocks."};
@@ -348,8 +351,6 @@ bool may_be_bare(const Catalog& catalog) {
     return std::ranges::any_of(kLayers, is_named);
   });
 }
-
-namespace {
 
 // What wrappers leave in names that are otherwise Hugging Face's.
 bool may_be_wrapped(const Catalog& catalog) {
@@ -448,6 +449,10 @@ Result<std::optional<bool>> name_bare(const ModelFacts& facts, const Catalog& ca
 }
 
 }  // namespace
+
+bool may_have_other_names(const Catalog& catalog) {
+  return may_be_bare(catalog) || may_be_wrapped(catalog);
+}
 
 Result<bool> name_as_hf(const FamilyChoice& choice, const Checkpoint& checkpoint,
                         std::initializer_list<Catalog*> catalogs, Notes& notes) {

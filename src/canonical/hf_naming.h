@@ -64,8 +64,9 @@ class HfNaming {
   friend class NamingSearch;
 };
 
-/// Whether layers are numbered in the first part of names, where a family may have `model.`.
-[[nodiscard]] bool may_be_bare(const Catalog& catalog);
+/// Whether names may be Hugging Face's but for what a trainer did to them: layers are numbered in
+/// their first part, where a family may have `model.`, or wrappers have left theirs in them.
+[[nodiscard]] bool may_have_other_names(const Catalog& catalog);
 
 /// Gives a checkpoint that was opened as a Hugging Face model, whatever its files are, that model's
 /// names, a head that stands for the embedding its name too: `catalogs` are the part of it that is

@@ -273,8 +273,9 @@ bool compare_as_hf(const Checkpoint& left, const Checkpoint& right, const Family
   const SourceTraits& other = right.location.traits;
   if (!one.is_hf_model || !other.is_hf_model) return false;
   const bool may_differ = one.records != Records::kNone || other.records != Records::kNone ||
-                          may_be_bare(left.catalog) || may_be_bare(right.catalog) ||
-                          has_head_alone(left) || has_head_alone(right);
+                          may_have_other_names(left.catalog) ||
+                          may_have_other_names(right.catalog) || has_head_alone(left) ||
+                          has_head_alone(right);
   const bool is_told =
       !choice.hf_config_dir.empty() || (!left.hf_config.empty() && !right.hf_config.empty());
   if (!may_differ || !is_told) return true;

@@ -6,6 +6,8 @@ import peft
 import pytest
 import torch
 import torch.distributed.checkpoint as dcp
+from safetensors.torch import save_file
+from torch._dynamo.eval_frame import DisableContext, OptimizedModule
 
 import hf_models
 from hf_models import tensors_of
@@ -47,3 +49,43 @@ def test_base_and_adapter_saved_together(shardwright, tmp_path, case, form):
     shardwright(*command, tmp_path / "merged")
     assert difference(tensors_of(tmp_path / "merged"), by_peft(tmp_path / "base", run / "lora_adapter")) < 1e-5
     assert "only on the left" in shardwright("diff", run, tmp_path / "alone", expect=1).stdout
+
+
+def compiled(module):
+    """What torch.compile makes of a module where it is not switched off, as it is in these tests."""
+    return OptimizedModule(module, DisableContext())
+
+
+def compile_layers(model):
+    for place, layer in enumerate(model.model.layers):
+        model.model.layers[place] = compiled(layer)
+    return model
+
+
+WRAPPERS = {
+    "compiled": compiled,
+    "layers": compile_layers,
+    "parallel": torch.nn.DataParallel,
+}
+
+
+@pytest.mark.parametrize("wrapper", WRAPPERS)
+def test_safetensors_of_a_wrapped_model(shardwright, tmp_path, wrapper):
+    """convert, diff, hash and verify take them for the model's."""
+    hf_models.create(tmp_path / "base", "llama", **LLAMA)
+    state = WRAPPERS[wrapper](load(tmp_path / "base")).state_dict()
+    assert state.keys() != tensors_of(tmp_path / "base").keys()
+    (tmp_path / "run").mkdir()
+    save_file({name: tensor.clone() for name, tensor in state.items()}, tmp_path / "run/model.safetensors")
+    shutil.copy(tmp_path / "base/config.json", tmp_path / "run")
+    shardwright("convert", tmp_path / "run", tmp_path / "out", "--to", "hf")
+    assert difference(tensors_of(tmp_path / "out"), tensors_of(tmp_path / "base")) == 0.0
+    for one, other in (("run", "base"), ("base", "run"), ("run", "run")):
+        assert "EQUAL" in shardwright("diff", tmp_path / one, tmp_path / other).stdout.splitlines()[-1]
+        assert "PROVEN" in shardwright("verify", tmp_path / one, "--against", tmp_path / other).stdout
+    name = next(name for name in state if name.endswith("down_proj.weight"))
+    state[name] += 1
+    save_file({name: tensor.clone() for name, tensor in state.items()}, tmp_path / "run/model.safetensors")
+    assert "DIFFERENT" in shardwright("diff", tmp_path / "run", tmp_path / "base", expect=1).stdout
+    told = shardwright("verify", tmp_path / "run", "--against", tmp_path / "base", expect=1).stdout
+    assert "its elements differ" in told and told.count("SW0315") == 1
