@@ -237,24 +237,13 @@ bool Scanner::step(const Token& token) {
     case Op::kMark:
       open_mark();
       return true;
-    case Op::kTuple:
-    case Op::kList:
-    case Op::kDict:
-    case Op::kAppends:
-    case Op::kSetItems:
-    case Op::kAddItems:
-    case Op::kFrozenSet:
-    case Op::kObj:
-    case Op::kInst:
-    case Op::kPopMark:
-      close_mark();
-      return true;
     case Op::kPop:
     case Op::kDup:
       // May take a mark: then the depth is no longer known.
       may_skip_ = false;
       return true;
     default:
+      if (closes_mark(token.op)) close_mark();
       return true;
   }
 }

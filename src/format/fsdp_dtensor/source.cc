@@ -3,15 +3,12 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-
 #include "base/translated.h"
 #include "dcp/rank_metadata.h"
 #include "format/chunk_list.h"
-#include "format/dcp/dcp_reader.h"
 #include "format/fsdp_dtensor/fsdp_form.h"
 #include "format/fsdp_dtensor/fsdp_source.h"
-#include "format/safetensors/source.h"
+#include "format/fsdp_dtensor/module_source.h"
 #include "layout/finding_rules.h"
 #include "layout/fsdp_name.h"
 #include "layout/texts.h"
@@ -21,7 +18,7 @@ namespace {
 
 constexpr std::string_view kFsdpBackend = "fsdp_dtensor";
 
-class FsdpDtensorSource final : public SourceFormat {
+class FsdpDtensorSource final : public ModuleSource {
  public:
   std::string_view name() const override { return "fsdp_dtensor"; }
 
@@ -37,14 +34,6 @@ class FsdpDtensorSource final : public SourceFormat {
 
   Phrase summary() const override { return phrase("format.fsdp_dtensor"); }
 
-  std::string_view usual_target() const override { return "hf"; }
-
-  // Under its own names it may have become safetensors files.
-  bool may_lie_in(const SourceTraits& files) const override {
-    return files.has_chunk_list ? !files.needs_common_state
-                                : safetensors_source().may_lie_in(files);
-  }
-
   Result<std::optional<Recognition>> recognise(const Folder& folder) const override {
     const auto backend = SW_TRY(sharded_backend(folder));
     if (backend != kFsdpBackend) return std::optional<Recognition>();
@@ -53,27 +42,6 @@ class FsdpDtensorSource final : public SourceFormat {
     if (!list) found.strength = Recognition::Strength::kRemains;
     if (list) found.facts.push_back(*list);
     found.facts.push_back(translated("metadata.json names the {} backend", kFsdpBackend));
-    return found;
-  }
-
-  Status open(Checkpoint& checkpoint, Defects& defects) const override {
-    return read_dcp(checkpoint, defects);
-  }
-
-  // Without metadata.json only names tell it from plain DCP.
-  bool is_spoken_in(const Checkpoint& checkpoint) const override {
-    const bool is_list = checkpoint.location.traits.has_chunk_list;
-    if (!is_list && !safetensors_source().is_spoken_in(checkpoint)) return false;
-    return std::ranges::any_of(checkpoint.catalog.tensors, [](const StoredTensor& tensor) {
-      return is_fsdp_model_name(tensor.desc.name);
-    });
-  }
-
-  SourceTraits traits_of(const Checkpoint& checkpoint) const override {
-    if (checkpoint.location.traits.has_chunk_list) return traits();
-    SourceTraits found = safetensors_source().traits_of(checkpoint);
-    found.has_module_pieces = found.has_state_entries = found.weights_are_main = true;
-    found.holds_extras = false;
     return found;
   }
 
@@ -87,6 +55,10 @@ class FsdpDtensorSource final : public SourceFormat {
         diagnosis, "L38",
         {{"layers", stages.found}, {"expected", stages.expected}, {"stages", stages.stages}});
   }
+
+ private:
+  // Without metadata.json only names tell it from plain DCP.
+  bool is_model_name(std::string_view name) const override { return is_fsdp_model_name(name); }
 };
 
 }  // namespace
