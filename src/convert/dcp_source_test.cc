@@ -225,36 +225,44 @@ std::string put_renamed(const TemporaryFolder& folder, const char* format,
 }
 
 Result<PreparedConversion> converted(const std::string& input, const std::string& output,
-                                     const char* format) {
+                                     const char* format,
+                                     const std::string& config = golden_path("hf/llama3/hf")) {
   ConvertRequest request = to_safetensors(input, output);
   request.format = format;
   request.optimizer = OptimizerPolicy::kDefault;
-  request.hf_config_dir = golden_path("hf/llama3/hf");
+  request.hf_config_dir = config;
   return convert_now(request);
 }
 
-// As Megatron saves with --use-torch-fsdp2 --ckpt-format torch_dcp: gates are whole there.
-TEST(TorchDcpSource, HasMegatronsNamesBehindTheModels) {
+class TorchDcpSource : public testing::TestWithParam<const char*> {};
+
+// As Megatron saves with --use-torch-fsdp2 --ckpt-format torch_dcp: gates are whole there. Those of
+// a vision-language model stand behind `language_model.` and the like.
+TEST_P(TorchDcpSource, HasMegatronsNamesBehindTheModels) {
+  const std::string model = golden_path("hf/" + std::string(GetParam()) + "/hf");
   const TemporaryFolder folder;
-  const std::string dcp = put_renamed(folder, "fsdp_dtensor", "model.module.", "model.");
+  const std::string dcp = put_renamed(folder, "fsdp_dtensor", "model.module.", "model.", model);
   EXPECT_EQ(open_checkpoint(dcp).value().location.format, "torch_dcp");
-  const auto to_hf = converted(dcp, folder / "hf", "hf");
+  const auto to_hf = converted(dcp, folder / "hf", "hf", model);
   ASSERT_TRUE(to_hf) << to_hf.error().text();
-  EXPECT_TRUE(converted(golden_path("hf/llama3/hf"), folder / "f32", "fsdp_dtensor"));
-  EXPECT_TRUE(converted(folder / "f32", folder / "truth", "hf"));
+  EXPECT_TRUE(converted(model, folder / "f32", "fsdp_dtensor", model));
+  EXPECT_TRUE(converted(folder / "f32", folder / "truth", "hf", model));
   EXPECT_EQ(difference(*read_all_tensors(folder / "hf"), *read_all_tensors(folder / "truth")), "");
-  const auto to_megatron = converted(dcp, folder / "dist", "torch_dist");
+  const auto to_megatron = converted(dcp, folder / "dist", "torch_dist", model);
   ASSERT_TRUE(to_megatron) << to_megatron.error().text();
   const TensorMap made = read_all_tensors(folder / "dist").value();
   for (const auto& [name, tensor] : made) {
     EXPECT_FALSE(name.starts_with("model.")) << name;
   }
-  const auto kept = converted(dcp, folder / "kept", "dcp");
+  const auto kept = converted(dcp, folder / "kept", "dcp", model);
   ASSERT_TRUE(kept) << kept.error().text();
   EXPECT_EQ(difference(*read_all_tensors(folder / "kept"), *read_all_tensors(dcp)), "");
 }
 
-TEST(TorchDcpSource, OtherNamesBeforeMegatronsAreRefused) {
+INSTANTIATE_TEST_SUITE_P(Models, TorchDcpSource, testing::Values("llama3", "qwen3_vl"),
+                         [](const auto& tested) { return std::string(tested.param); });
+
+TEST(TorchDcpNames, OtherNamesBeforeMegatronsAreRefused) {
   const TemporaryFolder folder;
   EXPECT_TRUE(converted(golden_path("hf/llama3/hf"), folder / "dist", "torch_dist"));
   const std::string dcp = put_renamed(folder, "dcp", "", "net.", folder / "dist");

@@ -11,6 +11,7 @@
 #include "layout/latent_fusion.h"
 #include "layout/legacy_names.h"
 #include "layout/mixer_parts.h"
+#include "layout/wrapped_name.h"
 
 namespace shardwright {
 namespace {
@@ -172,7 +173,7 @@ bool is_fsdp_model_name(std::string_view name) { return name.starts_with(kModel)
 
 bool is_torch_dcp_model_name(std::string_view name) {
   if (!name.starts_with(kPlainModel)) return false;
-  name.remove_prefix(kPlainModel.size());
+  name = without_parts(name.substr(kPlainModel.size()));
   if (name.starts_with("embedding.word_embeddings.")) return true;
   constexpr std::string_view kLayers = "decoder.layers.";
   if (!name.starts_with(kLayers)) return false;

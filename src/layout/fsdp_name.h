@@ -65,8 +65,9 @@ struct FsdpGroupEntry {
 [[nodiscard]] bool is_fsdp_model_name(std::string_view name);
 
 /// Whether an entry of that name shows what Megatron saves as torch_dcp, and a second version of
-/// Megatron-FSDP by itself: `model.` and a module's name, `model.decoder.layers.0.mlp.…`. Hugging
-/// Face's decoders are called so too and have other modules.
+/// Megatron-FSDP by itself: `model.` and a module's name, `model.decoder.layers.0.mlp.…`, which a
+/// multimodal model has inside its parts. Hugging Face's decoders are called so too and have other
+/// modules.
 [[nodiscard]] bool is_torch_dcp_model_name(std::string_view name);
 
 /// `model.module.PARAMETER` of what torch_dcp calls `model.PARAMETER`; nullopt for others.

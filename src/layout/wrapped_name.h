@@ -14,4 +14,8 @@ namespace shardwright {
 /// a multimodal model's language model; empty otherwise.
 [[nodiscard]] std::string_view language_prefix(std::string_view name);
 
+/// A name of a multimodal model as it is inside its parts: `decoder.…` of
+/// `language_model.decoder.…` and of `thinker.vision_model.decoder.…`. Other names as they are.
+[[nodiscard]] std::string_view without_parts(std::string_view name);
+
 }  // namespace shardwright

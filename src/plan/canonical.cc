@@ -9,6 +9,7 @@
 #include "base/text.h"
 #include "layout/layer_name.h"
 #include "layout/piece_limit.h"
+#include "layout/wrapped_name.h"
 
 namespace shardwright {
 namespace {
@@ -97,16 +98,8 @@ bool has_megatron_names(const Catalog& catalog) {
 }
 
 bool has_megatron_roots(const Catalog& catalog) {
-  constexpr std::array<std::string_view, 9> kParts = {
-      "language_model.", "llava_model.", "vision_model.", "vision_tower.", "audio_tower.",
-      "sound_model.",    "thinker.",     "talker.",       "dspark."};
-  return std::ranges::any_of(catalog.tensors, [&](const StoredTensor& tensor) {
-    std::string_view name = tensor.desc.name;
-    const auto begins_it = [&](std::string_view part) { return name.starts_with(part); };
-    for (const auto* part = kParts.begin(); part != kParts.end();) {
-      part = std::ranges::find_if(kParts, begins_it);
-      if (part != kParts.end()) name.remove_prefix(part->size());
-    }
+  return std::ranges::any_of(catalog.tensors, [](const StoredTensor& tensor) {
+    const std::string_view name = without_parts(tensor.desc.name);
     constexpr std::string_view kDecoder = "decoder.";
     if (name.starts_with(kDecoder)) return is_in_megatron_decoder(name.substr(kDecoder.size()));
     return name.starts_with("embedding.word_embeddings.") ||
