@@ -37,6 +37,7 @@ class Sorting {
     wanted.has_own_rate = wanted.has_own_rate && tells_rates_;
     wanted.is_beside = wanted.has_betas;
     if (groups_.empty()) return wanted;
+    if (rule.decays_alike && !tells_decay_) wanted.has_decay = groups_.front().has_decay;
     if (!tells_matrices_) wanted.has_betas = groups_.front().has_betas;
     if (!tells_beside_) wanted.is_beside = groups_.front().is_beside;
     return wanted;
@@ -87,6 +88,7 @@ class Sorting {
     for (const OptimizerGroup& group : groups) {
       tells_experts_ |= group.is_expert;
       tells_rates_ |= group.has_own_rate;
+      tells_decay_ |= group.has_decay != groups.front().has_decay;
       tells_beside_ |= group.is_beside != groups.front().is_beside;
     }
   }
@@ -94,6 +96,7 @@ class Sorting {
   std::span<const OptimizerGroup> groups_;
   bool tells_experts_ = false;
   bool tells_rates_ = false;
+  bool tells_decay_ = false;
   bool tells_matrices_;
   bool tells_beside_ = false;
 };
@@ -183,9 +186,12 @@ OptimizerGroup group_of(const TensorDesc& parameter, const GroupRule& rule) {
 Result<Shares> parameters_of_groups(std::span<const TensorDesc> parameters,
                                     std::span<const OptimizerGroup> groups, const GroupRule& told) {
   const Sorting sorting = SW_TRY(Sorting::make(groups));
-  for (const GroupRule& rule : rules_like(told)) {
-    Result<Shares> shares = sorting.sort(parameters, rule);
-    if (shares && sorting.fits(*shares)) return shares;
+  for (const bool decays_alike : {false, true}) {
+    for (GroupRule rule : rules_like(told)) {
+      rule.decays_alike = decays_alike;
+      Result<Shares> shares = sorting.sort(parameters, rule);
+      if (shares && sorting.fits(*shares)) return shares;
+    }
   }
   const Result<Shares> expected = sorting.sort(parameters, told);
   std::size_t all = 0;

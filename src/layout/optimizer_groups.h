@@ -61,6 +61,9 @@ struct GroupRule {
   /// Embeddings do not (`--embedding-init-method-std`, up to Megatron-Core 0.15).
   bool spares_embeddings = false;
   OwnRate own_rate = OwnRate::kTables;
+  /// Where no group tells decay apart, what does not usually decay is in one that does: the run
+  /// gave Megatron no settings of some parameters' own.
+  bool decays_alike = false;
 };
 
 /// Whether a parameter is an embedding's table or the output layer's weight.

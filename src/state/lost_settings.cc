@@ -98,7 +98,8 @@ Result<LostSettings> find_lost_settings(const Checkpoint& checkpoint, const Cata
   const std::vector<OptimizerGroup> groups = groups_of_all(state.dict().find("optimizer"));
   if (groups.empty()) {
     lost.groups = kNoGroups;
-  } else if (const TensorDesc* first = first_without_group(parameters, groups)) {
+  } else if (const TensorDesc* first = first_without_group(parameters, groups);
+             first != nullptr && !checkpoint.location.traits.has_state_entries) {
     lost.others.push_back(
         translated("common state: no parameter group of the optimizer is for {}, which has states",
                    first->name));
