@@ -19,6 +19,7 @@
 
 namespace shardwright {
 
+class FormatFindings;
 class SourceFiles;
 
 /// Where records with a CRC-32 are.
@@ -117,6 +118,8 @@ struct Checkpoint {
   /// Files of single ranks that only a job of the same layout reads (MLite's optimizer_rank_3.pt).
   std::vector<std::pair<std::string, StoredObject>> rank_files;
   std::vector<std::string> notes;  ///< what the user should know: entries left out, and why
+  /// What its format alone asks for, kept for the next time; may be null.
+  std::shared_ptr<FormatFindings> of_format;
 };
 
 /// Where readers tell what is wrong with a file. By default the first defect ends the reading; a

@@ -2,6 +2,7 @@
 #include "canonical/source_model.h"
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <utility>
 #include <vector>
@@ -20,6 +21,16 @@
 namespace shardwright {
 namespace {
 
+Status prove_states(const SourceModel& source) {
+  const Checkpoint& checkpoint = source.checkpoint;
+  for (const StoredTensor& tensor : checkpoint.catalog.tensors) SW_TRY(check_coverage(tensor));
+  const MasterForm form =
+      SW_TRY(form_of_masters(checkpoint.arguments, checkpoint.catalog, *checkpoint.files));
+  if (form != MasterForm::kRounded) return {};
+  Defects first;
+  return check_master_weights(checkpoint.catalog, *checkpoint.files, first, source.workers);
+}
+
 // The states of a checkpoint, tried on a copy of its catalog: half of them would be none.
 class States {
  public:
@@ -31,7 +42,7 @@ class States {
   Status run() {
     Defects unsound(Defects::Policy::kCollect);
     SW_TRY(unsound.report(derive()));
-    if (unsound.found().empty() && is_derived_) SW_TRY(unsound.report(prove()));
+    if (unsound.found().empty() && is_derived_) SW_TRY(unsound.report(prove_states(source_)));
     if (unsound.found().empty()) return {};
     source_.states_left = unsound.found().front().message;
     source_.checkpoint.catalog = std::move(stored_);
@@ -52,23 +63,27 @@ class States {
     return {};
   }
 
-  Status prove() {
-    for (const StoredTensor& tensor : source_.checkpoint.catalog.tensors) {
-      SW_TRY(check_coverage(tensor));
-    }
-    const MasterForm form = SW_TRY(form_of_masters(
-        source_.checkpoint.arguments, source_.checkpoint.catalog, *source_.checkpoint.files));
-    if (form != MasterForm::kRounded) return {};
-    Defects first;
-    return check_master_weights(source_.checkpoint.catalog, *source_.checkpoint.files, first,
-                                source_.workers);
-  }
-
   SourceModel& source_;
   Catalog stored_;
   bool was_unread_;
   bool is_derived_ = false;
 };
+
+bool is_of_optimizer(const StoredTensor& tensor) { return is_optimizer_name(tensor.desc.name); }
+
+// Names that rules gave to states with numbers: they stay where they are wanted and proven.
+Status keep_proven(SourceModel& source, const Catalog& stored) {
+  Catalog& named = source.checkpoint.catalog;
+  if (source.states == StateUse::kByTensor && std::ranges::any_of(named.tensors, is_of_optimizer)) {
+    Defects unsound(Defects::Policy::kCollect);
+    SW_TRY(unsound.report(prove_states(source)));
+    if (unsound.found().empty()) return {};
+    source.states_left = unsound.found().front().message;
+  }
+  std::erase_if(named.tensors, is_of_optimizer);
+  std::ranges::copy_if(stored.tensors, std::back_inserter(named.tensors), is_of_optimizer);
+  return {};
+}
 
 // The settings of training that entries of their own hold, as a common state has them.
 Result<std::string> settings_of(const Checkpoint& checkpoint, Notes& notes) {
@@ -163,8 +178,10 @@ Status to_megatron(SourceModel& source, const FamilyChoice& choice, Notes& notes
   const bool has_states_by_tensor = source.checkpoint.location.traits.has_module_pieces;
   if (is_disguised(source.checkpoint)) {
     if (source.reads_settings) source.settings_left = read_settings(source.checkpoint, notes);
-    source.checkpoint.catalog = SW_TRY(
+    Catalog named = SW_TRY(
         megatron_catalog(source.checkpoint, choice, source.wrappers, notes, source.accepts_loss));
+    const Catalog stored = std::exchange(source.checkpoint.catalog, std::move(named));
+    if (form_of(source.checkpoint).has_numbered_states(stored)) return keep_proven(source, stored);
   }
   if (source.states == StateUse::kAsStored || has_states_by_tensor) return {};
   if (is_of_components) {

@@ -27,14 +27,14 @@ Result<GuardedSource> check_source(const Checkpoint& checkpoint, const Catalog& 
   result.repeated_files =
       SW_TRY(check_files(checkpoint, catalog, guards.replicas, defects, untold));
   SW_TRY(check_zero_weights(checkpoint, catalog, guards.replicas, defects, untold));
-  if (guards.master_weights) {
+  if (guards.derived != nullptr) {
     Workers after = guards.workers;
     if (after.on_progress) {
       after.on_progress = [&](std::uint64_t bytes) {
         guards.workers.on_progress(result.replicas.bytes + bytes);
       };
     }
-    SW_TRY(check_master_weights(catalog, files, defects, after));
+    SW_TRY(check_master_weights(*guards.derived, files, defects, after));
   }
   return result;
 }

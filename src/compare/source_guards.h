@@ -16,8 +16,9 @@ namespace shardwright {
 
 struct SourceGuards {
   ReplicaCheck replicas = ReplicaCheck::kAll;
-  /// Which state belongs to which parameter was derived: their values prove it.
-  bool master_weights = false;
+  /// Which state belongs to which parameter was derived, and their values prove it: the weights and
+  /// the states under their names. Null where nothing was derived.
+  const Catalog* derived = nullptr;
   Workers workers;
   Signer signer = {};
 };

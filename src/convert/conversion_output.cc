@@ -129,7 +129,9 @@ Result<std::vector<std::string>> compare_source(const PreparedConversion& conver
   if (options.on_progress && compared > 0) {
     workers.on_progress = [&](std::uint64_t bytes) { options.on_progress({bytes, compared}); };
   }
-  const SourceGuards guards{request.check_replicas, conversion.checks_master_weights, workers};
+  const Catalog* const derived =
+      conversion.checks_master_weights ? &conversion.plan.source : nullptr;
+  const SourceGuards guards{request.check_replicas, derived, workers};
   GuardedSource guarded =
       SW_TRY(check_source(conversion.source, conversion.plan.source, guards, first));
   std::vector<std::string> notes = std::move(guarded.repeated_files);

@@ -196,10 +196,9 @@ class Opening {
   // The modules' tensors, which some format has in place of Megatron's.
   Status undo_pieces() {
     if (keeps_names(request_) || !checkpoint().location.traits.has_module_pieces) return {};
-    const bool is_derived = SW_TRY(
-        form_of(checkpoint()).to_megatron(request_, source_.checkpoint, source_.wanted, notes_));
-    if (is_derived) source_.checks_master_weights = true;
-    return {};
+    const ModelForm& form = form_of(checkpoint());
+    if (form.has_numbered_states(source_.wanted)) source_.checks_master_weights = true;
+    return form.to_megatron(request_, source_.checkpoint, source_.wanted, notes_);
   }
 
   ConvertRequest& request_;

@@ -12,9 +12,11 @@ Result<Catalog> ModelForm::megatron_catalog(const Checkpoint& checkpoint, bool /
   return checkpoint.catalog;
 }
 
-Result<bool> ModelForm::to_megatron(const ConvertRequest& /*request*/, Checkpoint& /*checkpoint*/,
-                                    Catalog& /*wanted*/, Notes& /*notes*/) const {
-  return false;
+bool ModelForm::has_numbered_states(const Catalog& /*stored*/) const { return false; }
+
+Status ModelForm::to_megatron(const ConvertRequest& /*request*/, Checkpoint& /*checkpoint*/,
+                              Catalog& /*wanted*/, Notes& /*notes*/) const {
+  return {};
 }
 
 Result<std::string> ModelForm::common_state(const Checkpoint& checkpoint, Notes& /*notes*/) const {

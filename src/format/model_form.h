@@ -50,14 +50,16 @@ class ModelForm {
   [[nodiscard]] virtual Result<Catalog> megatron_catalog(const Checkpoint& checkpoint,
                                                          bool accepts_loss, Notes& notes) const;
 
+  /// Whether the optimizer's states in a catalog that is stored so have numbers, of which rules say
+  /// whose they are: the names that they get are to be proven (canonical/derived_states.h).
+  [[nodiscard]] virtual bool has_numbered_states(const Catalog& stored) const;
+
   /// Makes a Megatron source of one for a conversion: `wanted`, what is converted of it, becomes
-  /// such tensors, and the training state a common state. Whether rules said whose the optimizer's
-  /// states are, which are to be proven then. REQUIRES: payloads are located. Errors: as
-  /// megatron_catalog; kStateUnreadable; kOptimizerUnsupported where states are wanted that no rule
-  /// knows.
-  [[nodiscard]] virtual Result<bool> to_megatron(const ConvertRequest& request,
-                                                 Checkpoint& checkpoint, Catalog& wanted,
-                                                 Notes& notes) const;
+  /// such tensors, and the training state a common state. REQUIRES: payloads are located. Errors:
+  /// as megatron_catalog; kStateUnreadable; kOptimizerUnsupported where states are wanted that no
+  /// rule knows.
+  [[nodiscard]] virtual Status to_megatron(const ConvertRequest& request, Checkpoint& checkpoint,
+                                           Catalog& wanted, Notes& notes) const;
 
   /// Bytes of a common.pt with the training state, the optimizer's parameter groups among it; empty
   /// where there is none. Errors: kStateUnreadable.

@@ -22,7 +22,8 @@ std::span<const Sentence> chinese_of_fsdp() {
        "{}: 其中所有张量的部分都是 {} 那个 rank 的，没有文件有张量 {} "
        "的其余部分：有文件被复制后覆盖了"
        "另一个文件；请从保存处重新复制"},
-      {"{}: its optimizer states are left out: {}", "{}: 略去其优化器状态：{}"},
+      {"{}: whose its optimizer states are is not known: {}",
+       "{}: 不知道其优化器状态属于哪些张量：{}"},
       {"{}: found Megatron's names behind others ({} the first), expected decoder.* or embedding.* "
        "outermost, which Megatron asks for; --to safetensors keeps any names",
        "{}: Megatron 的命名之前还有别的词（第一个是 {}），应以 decoder.* 或 embedding.* "

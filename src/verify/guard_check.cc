@@ -2,6 +2,7 @@
 #include "verify/guard_check.h"
 
 #include <algorithm>
+#include <optional>
 #include <string_view>
 #include <unordered_set>
 
@@ -16,6 +17,7 @@
 #include "compare/master_form.h"
 #include "compare/master_weights.h"
 #include "compare/source_guards.h"
+#include "format/formats.h"
 #include "layout/state_name.h"
 #include "layout/texts.h"
 #include "model/component_names.h"
@@ -50,6 +52,12 @@ void drop_lone_states(Catalog& catalog) {
   });
 }
 
+// A float32 weight that is its own master weight proves nothing.
+bool compares_masters(const Catalog& catalog) {
+  const auto check = plan_master_weights(catalog);
+  return check && check->bytes > 0;
+}
+
 class GuardCheck {
  public:
   GuardCheck(Checkpoint& checkpoint, const Defects& lost, const VerifyOptions& options,
@@ -67,21 +75,37 @@ class GuardCheck {
     bool is_derived = SW_TRY(read_states_of_ranks());
     Catalog catalog = sound_part(checkpoint_.catalog, lost_);
     if (SW_TRY(derive_flat_states(catalog))) is_derived = true;
-    drop_lone_states(catalog);
+    std::optional<Catalog> pieces = named_pieces(catalog);
+    Catalog& named = pieces ? *pieces : catalog;
+    is_derived |= form_of(checkpoint_).has_numbered_states(catalog);
+    drop_lone_states(named);
     const MasterForm form =
-        SW_TRY(form_of_masters(checkpoint_.arguments, catalog, *checkpoint_.files));
-    SW_TRY(check_guarded_source(catalog, is_derived && form == MasterForm::kRounded));
-    if (form != MasterForm::kRounded && has_master_weights(catalog)) {
+        SW_TRY(form_of_masters(checkpoint_.arguments, named, *checkpoint_.files));
+    const bool proves = is_derived && form == MasterForm::kRounded;
+    SW_TRY(check_guarded_source(catalog, proves ? &named : nullptr));
+    if (form != MasterForm::kRounded && has_master_weights(named)) {
       report_.notes.emplace_back(note_on_form(form));
       return {};
     }
     if (is_derived) return {};
-    if (has_component_names(catalog) && !has_named_components(catalog)) return {};
-    drop_lone_states(catalog);
-    return has_master_weights(catalog) ? compare_named_states(catalog) : Status();
+    if (has_component_names(named) && !has_named_components(named)) return {};
+    drop_lone_states(named);
+    return compares_masters(named) ? compare_named_states(named) : Status();
   }
 
  private:
+  // Modules' tensors as Megatron's, with states under their names. What keeps them from that was
+  // told where the model was looked at, and of main weights there is nothing to compare.
+  std::optional<Catalog> named_pieces(const Catalog& catalog) {
+    const SourceTraits& traits = checkpoint_.location.traits;
+    const bool is_whole = catalog.tensors.size() == checkpoint_.catalog.tensors.size();
+    if (!traits.has_module_pieces || traits.weights_are_main || !is_whole) return std::nullopt;
+    Wrappers wrappers;
+    Notes told;
+    auto named = megatron_catalog(checkpoint_, choice_, wrappers, told);
+    return named ? std::optional(*std::move(named)) : std::nullopt;
+  }
+
   // A model whose family is not known is told where its tensors are held against it.
   bool has_named_components(Catalog& catalog) {
     const auto mappings = load_mappings(choice_, checkpoint_);
@@ -151,8 +175,9 @@ class GuardCheck {
     return status.has_value();
   }
 
-  Status check_guarded_source(const Catalog& catalog, bool proves_masters) {
-    const SourceGuards guards{ReplicaCheck::kAll, proves_masters, workers_, signer_};
+  // `derived`: the catalog in which states have names that rules gave them; may be null.
+  Status check_guarded_source(const Catalog& catalog, const Catalog* derived) {
+    const SourceGuards guards{ReplicaCheck::kAll, derived, workers_, signer_};
     const GuardedSource guarded = SW_TRY(check_source(checkpoint_, catalog, guards, defects_));
     const ListedChecked hub = SW_TRY(check_hub_digests(checkpoint_, workers_, defects_));
     for (const auto* names : {&guarded.integrity.guarded, &guarded.digested.guarded,
@@ -160,7 +185,7 @@ class GuardCheck {
       report_.guarded_files.insert(names->begin(), names->end());
     }
     tell_findings(guarded.repeated_files);
-    tell(guarded, proves_masters);
+    tell(guarded, derived != nullptr && compares_masters(*derived));
     tell_signature(guarded.signature);
     if (hub.right > 0 && !has_finding(report_, Code::kDigestMismatch)) {
       report_.proven.push_back(phrase("proven.hub", {{"count", hub.right}}));

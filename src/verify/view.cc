@@ -191,7 +191,8 @@ class Maker {
   void tell_wrong_states() {
     const Checkpoint& checkpoint = view_.checkpoint;
     if (checkpoint.location.traits.is_hf_model) return;
-    if (has_unnamed_states(checkpoint, catalog())) return;
+    const bool have_numbers = form_of(checkpoint).has_numbered_states(catalog());
+    if (have_numbers || has_unnamed_states(checkpoint, catalog())) return;
     for (const WrongState& state :
          find_wrong_states(catalog(), recorded_optimizer(checkpoint)).wrong) {
       view_.notes.push_back(translated("{}: {}", checkpoint.location.path, state.what));

@@ -86,3 +86,29 @@ def test_states_by_names(shardwright, newer_ranks, tmp_path):
     shardwright("verify", tmp_path / "run")
     shardwright("convert", tmp_path / "run", tmp_path / "dist", "--to", "torch_dist")
     assert_true(checkpoints.load_dcp(tmp_path / "dist"), "param")
+
+
+def test_master_weights_of_others(shardwright, saved, newer_ranks, tmp_path):
+    """Every command looks whether each is its weight, rounded: rules say whose they are."""
+    assert "every master weight, rounded" in shardwright("verify", saved("dense")).stdout
+    run = tmp_path / "run"
+    newer_ranks("torch_dcp_jobs", "save_exchanged", 2, words=FSDP2 + GROUPED, folder=str(run))
+    weight = "tensor decoder.layers.0.self_attention.linear_proj.weight: found a master weight"
+    found = json.loads(shardwright("verify", run, "--json", expect=1).stdout)["findings"]
+    assert [each["code"] for each in found] == ["SW0318"] * 2 and weight in found[0]["message"]
+    assert weight in shardwright("convert", run, tmp_path / "out", "--to", "torch_dist", expect=2).stderr
+    assert not (tmp_path / "out").exists()
+    compared = shardwright("diff", run, saved("dense"), expect=1)
+    assert weight in compared.stderr and "NOT ALL COMPARED" in compared.stdout
+    assert weight in shardwright("hash", run).stderr
+    shardwright("convert", run, tmp_path / "weights", "--to", "torch_dist", "--optimizer", "drop")
+    assert "EQUAL" in shardwright("diff", tmp_path / "weights", saved("dense")).stdout
+
+
+def test_one_group_of_parameters(shardwright, newer_ranks, tmp_path):
+    run = tmp_path / "run"
+    newer_ranks("torch_dcp_jobs", "save_one_group", 2, words=FSDP2 + GROUPED, folder=str(run))
+    assert "every master weight, rounded" in shardwright("verify", run).stdout
+    done = shardwright("convert", run, tmp_path / "dist", "--to", "torch_dist")
+    assert "no parameter group" not in done.stdout + done.stderr
+    assert_true(checkpoints.load_dcp(tmp_path / "dist"))

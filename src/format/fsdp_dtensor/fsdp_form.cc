@@ -18,10 +18,9 @@ class FsdpForm final : public ModelForm {
                         : canonical_from_fsdp(stored, checkpoint.arguments, notes);
   }
 
-  Result<bool> to_megatron(const ConvertRequest& request, Checkpoint& checkpoint, Catalog& wanted,
-                           Notes& notes) const override {
-    SW_TRY(undo_fsdp(request, checkpoint, wanted, notes));
-    return false;
+  Status to_megatron(const ConvertRequest& request, Checkpoint& checkpoint, Catalog& wanted,
+                     Notes& notes) const override {
+    return undo_fsdp(request, checkpoint, wanted, notes);
   }
 
   Result<std::string> common_state(const Checkpoint& checkpoint, Notes& notes) const override {

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <map>
+#include <mutex>
 #include <set>
 #include <string_view>
 #include <utility>
@@ -11,6 +12,7 @@
 #include "base/allowance.h"
 #include "base/fail.h"
 #include "base/text.h"
+#include "format/format_findings.h"
 #include "format/fsdp_dtensor/fsdp_source.h"
 #include "format/select.h"
 #include "layout/fsdp_name.h"
@@ -222,6 +224,38 @@ class NumberedParameters {
 
 }  // namespace
 
+bool FsdpNames::has_numbers(const Catalog& catalog) {
+  return std::ranges::any_of(catalog.tensors, [](const StoredTensor& tensor) {
+    const std::string& name = tensor.desc.name;
+    const auto state = state_entry(name);
+    return master_entry(name) || (state && whole_number(state->parameter));
+  });
+}
+
+namespace {
+
+class KeptNames final : public FormatFindings {
+ public:
+  const FsdpNames& of(const Checkpoint& checkpoint) {
+    std::call_once(is_found_,
+                   [&] { names_ = FsdpNames::find(checkpoint.catalog, *checkpoint.files); });
+    return names_;
+  }
+
+ private:
+  std::once_flag is_found_;
+  FsdpNames names_;
+};
+
+}  // namespace
+
+std::shared_ptr<FormatFindings> FsdpNames::unfound() { return std::make_shared<KeptNames>(); }
+
+// Only its own format asks.
+const FsdpNames& FsdpNames::of(const Checkpoint& checkpoint) {
+  return static_cast<KeptNames&>(*checkpoint.of_format).of(checkpoint);
+}
+
 FsdpNames FsdpNames::find(const Catalog& catalog, SourceFiles& files) {
   FsdpNames names;
   const Status named = names.name_states(catalog, files);
@@ -338,18 +372,17 @@ Status FsdpNames::check_masters(const Catalog& named) const {
   return {};
 }
 
-Result<bool> undo_torch_dcp(const ConvertRequest& request, Checkpoint& source, Catalog& wanted,
-                            std::vector<std::string>& notes) {
+Status undo_torch_dcp(const ConvertRequest& request, Checkpoint& source, Catalog& wanted,
+                      std::vector<std::string>& notes) {
   const bool has_states = std::ranges::any_of(wanted.tensors, [](const StoredTensor& tensor) {
     return is_optimizer_name(tensor.desc.name);
   });
-  const FsdpNames names = FsdpNames::find(source.catalog, *source.files);
+  const FsdpNames& names = FsdpNames::of(source);
   if (has_states && names.unknown_states()) return std::unexpected(*names.unknown_states());
   source.catalog = names.apply(source.catalog);
   wanted = names.apply(wanted);
   if (has_states) SW_TRY(names.check_masters(wanted));
-  SW_TRY(undo_fsdp(request, source, wanted, notes));
-  return has_states && names.has_numbers();
+  return undo_fsdp(request, source, wanted, notes);
 }
 
 }  // namespace shardwright

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <string>
 #include <unordered_map>
@@ -22,6 +23,11 @@ class FsdpNames {
   /// Of a whole checkpoint's catalog.
   [[nodiscard]] static FsdpNames find(const Catalog& catalog, SourceFiles& files);
 
+  /// The same of an opened checkpoint, whose catalog is as it was opened: found once.
+  [[nodiscard]] static const FsdpNames& of(const Checkpoint& checkpoint);
+  /// What keeps them.
+  [[nodiscard]] static std::shared_ptr<FormatFindings> unfound();
+
   /// What some of its entries are there. States of which is not known whose they are stay out.
   [[nodiscard]] Catalog apply(const Catalog& part) const;
 
@@ -30,8 +36,8 @@ class FsdpNames {
   /// Whether each weight of 16 bits that has states has its master weight, among entries that have
   /// these names: else it would be taken for one. Error: kOptimizerUnsupported.
   [[nodiscard]] Status check_masters(const Catalog& named) const;
-  /// Whether rules and no names say whose they are.
-  [[nodiscard]] bool has_numbers() const { return has_numbers_; }
+  /// Whether states in a catalog have numbers, whose owners rules and no names say.
+  [[nodiscard]] static bool has_numbers(const Catalog& catalog);
 
  private:
   [[nodiscard]] Status name_states(const Catalog& catalog, SourceFiles& files);
@@ -41,10 +47,9 @@ class FsdpNames {
   bool has_numbers_ = false;
 };
 
-/// Makes a Megatron source of a torch_dcp one, as undo_fsdp() does of an fsdp_dtensor one. Returns
-/// whether rules say whose the states are, which are to be proven. Errors: those of undo_fsdp(),
-/// and of FsdpNames where states are wanted.
-[[nodiscard]] Result<bool> undo_torch_dcp(const ConvertRequest& request, Checkpoint& source,
-                                          Catalog& wanted, std::vector<std::string>& notes);
+/// Makes a Megatron source of a torch_dcp one, as undo_fsdp() does of an fsdp_dtensor one. Errors:
+/// those of undo_fsdp(), and of FsdpNames where states are wanted.
+[[nodiscard]] Status undo_torch_dcp(const ConvertRequest& request, Checkpoint& source,
+                                    Catalog& wanted, std::vector<std::string>& notes);
 
 }  // namespace shardwright

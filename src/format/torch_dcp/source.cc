@@ -3,6 +3,7 @@
 
 #include "dcp/rank_metadata.h"
 #include "format/fsdp_dtensor/module_source.h"
+#include "format/torch_dcp/fsdp_names.h"
 #include "format/torch_dcp/torch_dcp_form.h"
 #include "layout/fsdp_name.h"
 #include "layout/texts.h"
@@ -27,6 +28,11 @@ class TorchDcpSource final : public ModuleSource {
 
   // Scripts knew it as plain DCP before it had a name.
   std::string_view shown_container() const override { return "dcp"; }
+
+  Status settle(Checkpoint& checkpoint, Defects& /*defects*/) const override {
+    checkpoint.of_format = FsdpNames::unfound();
+    return {};
+  }
 
   const ModelForm& form() const override { return torch_dcp_form(); }
 

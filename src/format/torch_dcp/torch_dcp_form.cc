@@ -11,16 +11,16 @@ namespace shardwright {
 namespace {
 
 Catalog named_as_fsdp(const Checkpoint& checkpoint) {
-  return FsdpNames::find(checkpoint.catalog, *checkpoint.files).apply(checkpoint.catalog);
+  return FsdpNames::of(checkpoint).apply(checkpoint.catalog);
 }
 
 class TorchDcpForm final : public ModelForm {
  public:
   Result<Catalog> megatron_catalog(const Checkpoint& checkpoint, bool accepts_loss,
                                    Notes& notes) const override {
-    const FsdpNames names = FsdpNames::find(checkpoint.catalog, *checkpoint.files);
+    const FsdpNames& names = FsdpNames::of(checkpoint);
     if (names.unknown_states()) {
-      notes.push_back(translated("{}: its optimizer states are left out: {}",
+      notes.push_back(translated("{}: whose its optimizer states are is not known: {}",
                                  checkpoint.location.path, names.unknown_states()->message));
     }
     const Catalog named = names.apply(checkpoint.catalog);
@@ -28,8 +28,12 @@ class TorchDcpForm final : public ModelForm {
                         : canonical_from_fsdp(named, checkpoint.arguments, notes);
   }
 
-  Result<bool> to_megatron(const ConvertRequest& request, Checkpoint& checkpoint, Catalog& wanted,
-                           Notes& notes) const override {
+  bool has_numbered_states(const Catalog& stored) const override {
+    return FsdpNames::has_numbers(stored);
+  }
+
+  Status to_megatron(const ConvertRequest& request, Checkpoint& checkpoint, Catalog& wanted,
+                     Notes& notes) const override {
     return undo_torch_dcp(request, checkpoint, wanted, notes);
   }
 
@@ -42,7 +46,7 @@ class TorchDcpForm final : public ModelForm {
   }
 
   std::vector<Error> state_defects(const Checkpoint& checkpoint) const override {
-    const FsdpNames names = FsdpNames::find(checkpoint.catalog, *checkpoint.files);
+    const FsdpNames& names = FsdpNames::of(checkpoint);
     std::vector<Error> defects;
     if (names.unknown_states()) defects.push_back(*names.unknown_states());
     const Status masters = names.check_masters(names.apply(checkpoint.catalog));
