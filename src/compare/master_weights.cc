@@ -150,9 +150,15 @@ Result<MasterWeightCheck> plan_master_weights(const Catalog& catalog) {
       check.bytes += SW_TRY(size_of(*tensor));
     }
   }
+  std::unordered_set<std::string_view> unproven;
   for (const StoredTensor& tensor : catalog.tensors) {
     const auto state = split_state_name(tensor.desc.name);
-    if (state && told.insert(state->tensor).second) check.unproven.emplace_back(state->tensor);
+    if (!state || !told.insert(state->tensor).second) continue;
+    check.unproven.emplace_back(state->tensor);
+    unproven.insert(state->tensor);
+  }
+  for (const StoredTensor& tensor : catalog.tensors) {
+    if (unproven.contains(tensor.desc.name)) check.unproven_types.insert(tensor.desc.dtype);
   }
   return check;
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -25,6 +26,8 @@ struct MasterWeightCheck {
   /// The parameters that are their own master weights, as float32 ones may be: which states belong
   /// to them follows from shapes, groups and order alone, and no value shows whether that is so.
   std::vector<std::string> unproven;
+  /// Their types.
+  std::set<DType> unproven_types;
 };
 
 /// Reads nothing. Error: as check_master_weights.

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "convert/source_proof.h"
 
+#include <fmt/ranges.h>
+
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/translated.h"
@@ -58,10 +61,12 @@ Status tell_proof(ConversionSource& source, Notes& notes) {
   source.master_weight_bytes = check.bytes;
   const std::vector<std::string>& unproven = check.unproven;
   if (unproven.empty()) return {};
+  std::vector<std::string_view> types;
+  for (const DType type : check.unproven_types) types.push_back(torch_name(type));
   notes.push_back(translated(
-      "{} parameters, {} the first, are float32 and have no master weight apart: nothing proves "
-      "whose their states are but shapes, groups and order",
-      unproven.size(), unproven.front()));
+      "{} parameters ({}), {} the first, have no master weight apart: nothing proves whose their "
+      "states are but shapes, groups and order",
+      unproven.size(), fmt::join(types, ", "), unproven.front()));
   return {};
 }
 

@@ -106,10 +106,10 @@ std::span<const Sentence> chinese_of_convert() {
       {"whose each optimizer state is follows from Megatron's rules; before anything is "
        "written, every master weight is compared with its weight",
        "每个优化器状态属于谁由 Megatron 的规则得出；写入任何内容之前，会把每个主权重与其权重比较"},
-      {"{} parameters, {} the first, are float32 and have no master weight apart: nothing "
-       "proves whose their states are but shapes, groups and order",
-       "{} 个参数（第一个是 {}）是 float32，没有单独的主权重：除了形状、分组和顺序，没有什么能证"
-       "明它们的状态属于谁"},
+      {"{} parameters ({}), {} the first, have no master weight apart: nothing proves whose "
+       "their states are but shapes, groups and order",
+       "{} 个参数（{}，第一个是 {}）没有单独的主权重：除了形状、分组和顺序，没有什么能证明它们的"
+       "状态属于谁"},
       {"config.json: found architecture '{}', expected one that 'shardwright map list' shows; {}"
        "; a mapping file of your own (--map) can extend that family: docs/mapping.md says how, "
        "'shardwright map check' tries it",
