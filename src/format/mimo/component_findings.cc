@@ -42,12 +42,8 @@ std::vector<RecordedComponent> components_in(const Arguments& config) {
   return components;
 }
 
-std::vector<RecordedComponent> recorded_components(const Checkpoint& checkpoint,
-                                                   Diagnosis& diagnosis) {
-  if (checkpoint.directory->exists(kComponentTable)) {
-    auto table = read_component_table(*checkpoint.directory);
-    if (table) return *std::move(table);
-  }
+std::vector<RecordedComponent> components_of_run(const Checkpoint& checkpoint,
+                                                 Diagnosis& diagnosis) {
   if (checkpoint.run_config.empty()) return {};
   const Result<Arguments> config = read_run_config(checkpoint.run_config);
   if (config) return components_in(*config);
@@ -63,7 +59,9 @@ void add_components(const Checkpoint& checkpoint, Diagnosis& diagnosis) {
     const std::string_view name = component_of_tensor(tensor.desc.name);
     if (!name.empty()) ++tensors[std::string(name)];
   }
-  std::vector<RecordedComponent> components = recorded_components(checkpoint, diagnosis);
+  ComponentTable table = read_component_table(checkpoint);
+  std::vector<RecordedComponent> components =
+      table.components ? *std::move(table.components) : components_of_run(checkpoint, diagnosis);
   if (components.empty()) {
     diagnosis.evidence.push_back(phrase("components.unrecorded"));
   }
@@ -80,7 +78,7 @@ void add_components(const Checkpoint& checkpoint, Diagnosis& diagnosis) {
     diagnosis.evidence.push_back(phrase("components.empty", {{"name", component.name}}));
   }
   diagnosis.components = std::move(components);
-  for (const Error& error : component_table_defects(checkpoint)) {
+  for (const Error& error : table.defects) {
     add_finding(diagnosis, "L50", {{"error", error.message}});
   }
 }

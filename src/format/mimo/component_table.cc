@@ -155,21 +155,18 @@ std::string write_component_table(std::span<const ComponentRanks> components, st
   return table.dump(2) + "\n";
 }
 
-Result<std::vector<RecordedComponent>> read_component_table(const Directory& directory) {
-  return SW_TRY(read_table(directory)).components;
-}
-
-std::vector<Error> component_table_defects(const Checkpoint& checkpoint) {
-  std::vector<Error> defects;
-  if (!checkpoint.directory->exists(kComponentTable)) return defects;
-  const auto table = read_table(*checkpoint.directory);
+ComponentTable read_component_table(const Checkpoint& checkpoint) {
+  ComponentTable found;
+  if (!checkpoint.directory->exists(kComponentTable)) return found;
+  auto table = read_table(*checkpoint.directory);
   if (!table) {
-    defects.push_back(table.error());
-    return defects;
+    found.defects.push_back(table.error());
+    return found;
   }
-  compare_names(*table, checkpoint.catalog, defects);
-  compare_ranks(*table, defects);
-  return defects;
+  compare_names(*table, checkpoint.catalog, found.defects);
+  compare_ranks(*table, found.defects);
+  found.components = std::move(table->components);
+  return found;
 }
 
 }  // namespace shardwright

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -19,14 +20,16 @@ namespace shardwright {
 [[nodiscard]] std::string write_component_table(std::span<const ComponentRanks> components,
                                                 std::int64_t world);
 
-/// Its components. Errors: kJsonCorrupt for what is no such table, kLimit for one that is too
-/// large, those of reading.
-[[nodiscard]] Result<std::vector<RecordedComponent>> read_component_table(
-    const Directory& directory);
+/// What reading a checkpoint's table shows.
+struct ComponentTable {
+  /// None where it has no table that can be read.
+  std::optional<std::vector<RecordedComponent>> components;
+  /// What is wrong with it: it can't be read (kJsonCorrupt for what is no such table, kLimit for
+  /// one that is too large), or its components are not those of the tensors, do not have the ranks
+  /// that their sizes say, or do not share out the run's. Each names the file or the component.
+  std::vector<Error> defects;
+};
 
-/// What is wrong with the table of a MIMO checkpoint, if it has one: it can't be read, or its
-/// components are not those of the tensors, do not have the ranks that their sizes say, or do not
-/// share out the run's. Each names the file or the component.
-[[nodiscard]] std::vector<Error> component_table_defects(const Checkpoint& checkpoint);
+[[nodiscard]] ComponentTable read_component_table(const Checkpoint& checkpoint);
 
 }  // namespace shardwright

@@ -41,7 +41,7 @@ class MimoSource final : public SourceFormat {
   std::vector<std::pair<std::string, Error>> defects_beside(
       const Checkpoint& checkpoint) const override {
     std::vector<std::pair<std::string, Error>> defects;
-    for (Error& error : component_table_defects(checkpoint)) {
+    for (Error& error : read_component_table(checkpoint).defects) {
       defects.emplace_back(kComponentTable, std::move(error));
     }
     return defects;
