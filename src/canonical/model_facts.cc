@@ -113,6 +113,33 @@ Result<const Mapping*> recorded_family(const Checkpoint& source,
   return found == mappings.end() ? nullptr : &*found;
 }
 
+// What is not told may be one.
+bool has_null_tokenizer(const Arguments& arguments) {
+  const auto tokenizer = arguments.find("tokenizer_type");
+  return tokenizer == arguments.end() || tokenizer->second == kNullTokenizer;
+}
+
+std::optional<std::int64_t> told_vocabulary(const Arguments& arguments) {
+  const auto padded = arguments.find("padded_vocab_size");
+  const auto exact = arguments.find("vocab_size");
+  if (padded == arguments.end() || exact == arguments.end()) return std::nullopt;
+  const auto* rows = std::get_if<std::int64_t>(&padded->second);
+  const auto* tokens = std::get_if<std::int64_t>(&exact->second);
+  const bool is_told = rows != nullptr && tokens != nullptr && *tokens > 0 && *tokens <= *rows;
+  return is_told ? std::optional(*tokens) : std::nullopt;
+}
+
+// Providers of Megatron-Bridge pad what they are told, or don't.
+std::optional<std::int64_t> words_of_provider(const Arguments& arguments) {
+  const auto exact = arguments.find("vocab_size");
+  const bool is_padded = arguments.contains("padded_vocab_size");
+  if (is_padded || exact == arguments.end() || !arguments.contains("should_pad_vocab")) {
+    return std::nullopt;
+  }
+  const auto* tokens = std::get_if<std::int64_t>(&exact->second);
+  return tokens != nullptr && *tokens > 0 ? std::optional(*tokens) : std::nullopt;
+}
+
 }  // namespace
 
 std::string differing_note(const std::vector<DifferingSetting>& differing) {
@@ -147,24 +174,12 @@ Result<std::string> config_text_of(const FamilyChoice& choice, const Checkpoint&
 }
 
 std::optional<std::int64_t> true_vocabulary(const Arguments& arguments) {
-  const auto padded = arguments.find("padded_vocab_size");
-  const auto exact = arguments.find("vocab_size");
-  const auto tokenizer = arguments.find("tokenizer_type");
-  if (exact == arguments.end()) return std::nullopt;
-  const auto* tokens = std::get_if<std::int64_t>(&exact->second);
-  // Providers of Megatron-Bridge pad what they are told, or don't.
-  if (padded == arguments.end()) {
-    const bool is_of_provider = arguments.contains("should_pad_vocab");
-    return is_of_provider && tokens != nullptr && *tokens > 0 ? std::optional(*tokens)
-                                                              : std::nullopt;
-  }
-  const auto* rows = std::get_if<std::int64_t>(&padded->second);
-  // The null tokenizer may count one token more than it is told.
-  const bool is_null = tokenizer == arguments.end() || tokenizer->second == kNullTokenizer;
-  if (rows == nullptr || tokens == nullptr || *tokens <= 0 || *tokens > *rows || is_null) {
-    return std::nullopt;
-  }
-  return *tokens;
+  if (const auto words = words_of_provider(arguments)) return words;
+  return has_null_tokenizer(arguments) ? std::nullopt : told_vocabulary(arguments);
+}
+
+std::optional<std::int64_t> open_vocabulary(const Arguments& arguments) {
+  return has_null_tokenizer(arguments) ? told_vocabulary(arguments) : std::nullopt;
 }
 
 Result<ModelFacts> find_model_facts(const FamilyChoice& choice, const Checkpoint& source,

@@ -45,6 +45,10 @@ struct ModelFacts {
 /// Rows of the vocabulary that mean something, where a run's arguments tell them from padding.
 [[nodiscard]] std::optional<std::int64_t> true_vocabulary(const Arguments& arguments);
 
+/// The rows that a run's arguments tell of where they leave open which of the others are padding:
+/// its null tokenizer may count a token more than it is told.
+[[nodiscard]] std::optional<std::int64_t> open_vocabulary(const Arguments& arguments);
+
 /// Family and sizes, in this order: --family; --hf-config; the family that the checkpoint records;
 /// the config.json that it is or carries; Bridge's run_config.yaml or Megatron's args together with
 /// the tensors' names. A model id or path inside a checkpoint is never opened. `canonical` are the

@@ -177,6 +177,9 @@ std::span<const Sentence> chinese_of_verify() {
        "none that was saved with such sizes; leave them out or correct them",
        "{}: --source-ep、--source-etp 和 --source-tp 描述 MLite 检查点，而这不是以那样的大小保存"
        "的；请去掉或改正它们"},
+      {"found vocabularies of {} and of {} rows; where some of them are padding, --vocab-size "
+       "says how many are not",
+       "词表一方有 {} 行，另一方有 {} 行；若其中有填充行，用 --vocab-size 指明哪些不是填充"},
       {"{}: {} padding rows of the vocabulary are left out, {} count",
        "{}: 词表的 {} 行填充不计入，计入 {} 行"},
       {"see 'shardwright inspect'", "请看 'shardwright inspect'"},

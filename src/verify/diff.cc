@@ -36,6 +36,32 @@ Naming common_naming(const Checkpoint& left, const Checkpoint& right, const Proo
   return options.own_names || both_hf || !both_known ? Naming::kStored : Naming::kCanonical;
 }
 
+// The fewest rows of the vocabulary that either side knows to mean something; but rows that one
+// knows to mean something and that the other has not are no padding. What a run leaves open ends
+// where the other side's rows do, if it tells of no more.
+void cut_vocabularies(View& left, View& right, const ProofOptions& options, Notes& notes) {
+  const auto rows = [](const View& one, const View& other) {
+    const std::optional<std::int64_t>& least = other.vocabulary.usual;
+    const std::optional<std::int64_t>& own = one.vocabulary.usual;
+    return least && (!own || (*least < *own && *own <= other.stored_rows));
+  };
+  if (rows(left, right)) cut_vocabulary(left, right.vocabulary);
+  if (rows(right, left)) cut_vocabulary(right, left.vocabulary);
+  View* fewer = &left;
+  View* more = &right;
+  if (vocabulary_height(*fewer) > vocabulary_height(*more)) std::swap(fewer, more);
+  const std::int64_t fewest = vocabulary_height(*fewer);
+  if (options.vocab_size || fewest == 0 || fewest == vocabulary_height(*more)) return;
+  if (may_end_at(*more, fewest)) {
+    cut_vocabulary(*more, {.usual = fewest, .beyond = {}});
+    return;
+  }
+  notes.push_back(translated(
+      "found vocabularies of {} and of {} rows; where some of them are padding, --vocab-size says "
+      "how many are not",
+      vocabulary_height(left), vocabulary_height(right)));
+}
+
 const std::string& name_of(const View& view, std::size_t tensor) {
   return view.plan.target.tensors[tensor].desc.name;
 }
@@ -371,17 +397,7 @@ Result<DiffReport> diff_checkpoints(const std::string& left, const std::string& 
   if (tells_sizes(options.source) && !of_left.took_sizes && !of_right.took_sizes) {
     return refuse_sizes(left + ", " + right);
   }
-  if (naming == Naming::kCanonical) {
-    // The fewest rows that either side knows to mean something; but rows that one knows to mean
-    // something and that the other has not are no padding.
-    const auto rows = [](const View& one, const View& other) {
-      const std::optional<std::int64_t>& least = other.vocabulary.usual;
-      const std::optional<std::int64_t>& own = one.vocabulary.usual;
-      return least && (!own || (*least < *own && *own <= other.stored_rows));
-    };
-    if (rows(of_left, of_right)) cut_vocabulary(of_left, of_right.vocabulary);
-    if (rows(of_right, of_left)) cut_vocabulary(of_right, of_left.vocabulary);
-  }
+  if (naming == Naming::kCanonical) cut_vocabularies(of_left, of_right, options, of_left.notes);
   DiffReport report = SW_TRY(Comparison(of_left, of_right, options, tolerance).run());
   if (!tells_sizes(options.source)) SW_TRY(check_order(of_left, of_right, report));
   report.settings = SW_TRY(differing_training_settings(of_left, of_right));

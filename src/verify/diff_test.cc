@@ -7,6 +7,8 @@
 #include <cstring>
 #include <nlohmann/json.hpp>
 
+#include "model/arguments.h"
+#include "state/common_state.h"
 #include "state/state_document.h"
 #include "verify/element_difference.h"
 #include "verify/planted_fixture.h"
@@ -14,10 +16,12 @@
 namespace shardwright {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::Not;
 
 std::string golden(const std::string& path) { return golden_path(path); }
 
@@ -309,6 +313,81 @@ TEST(Diff, LeavesPaddingOutThatOneSideKnows) {
   const DiffReport report = diff(golden("hf/llama3/hf"), made.path());
   EXPECT_TRUE(report.equal());
   EXPECT_THAT(report.notes, Contains(HasSubstr("padding rows of the vocabulary")));
+}
+
+// What a training run says of itself.
+void set_arguments(const Planted& planted, const ArgumentList& arguments) {
+  constexpr const char* kState = "iter_0000000/common.pt";
+  std::vector<std::string> notes;
+  CommonStateEdits edits;
+  edits.arguments = arguments;
+  planted.put(kState, CommonState::read(planted.get(kState)).value().encode(edits, notes).value());
+}
+
+// A null tokenizer may count a token more than it is told, so that no run tells all its padding.
+TEST(Diff, EndsWithTheFewerRowsWhereRunsLeaveTheirsOpen) {
+  const Planted fewer;
+  const Planted more;
+  for (const auto& [planted, divisor] : {std::pair{&fewer, 1}, std::pair{&more, 96}}) {
+    ConvertRequest request;
+    request.input = golden_path("hf/llama3/hf");
+    request.output = planted->path();
+    request.make_vocab_size_divisible_by = divisor;
+    ASSERT_TRUE(convert_now(request));
+    planted->remove("iter_0000000/hf");
+    set_arguments(*planted, {{"tokenizer_type", std::string("NullTokenizer")},
+                             {"vocab_size", std::int64_t{512}},
+                             {"padded_vocab_size", std::int64_t{divisor == 1 ? 512 : 576}}});
+  }
+  for (const DiffReport& report :
+       {diff(fewer.path(), more.path()), diff(more.path(), fewer.path())}) {
+    EXPECT_TRUE(report.equal());
+    EXPECT_THAT(report.notes, Contains(HasSubstr("64 padding rows of the vocabulary are left out, "
+                                                 "512 count")));
+  }
+  VerifyOptions options;
+  options.against = fewer.path();
+  EXPECT_FALSE(verify_checkpoint(more.path(), options).value().has_errors());
+  set_arguments(more, {{"vocab_size", std::int64_t{513}}});
+  for (const DiffReport& report :
+       {diff(fewer.path(), more.path()), diff(more.path(), fewer.path())}) {
+    EXPECT_FALSE(report.equal()) << "the other has no row for a token that this one tells of";
+    EXPECT_THAT(report.notes, Contains(HasSubstr("--vocab-size says how many are not")));
+  }
+  EXPECT_TRUE(verify_checkpoint(more.path(), options).value().has_errors());
+  ProofOptions told;
+  told.vocab_size = 512;
+  EXPECT_TRUE(diff(fewer.path(), more.path(), std::nullopt, told).equal());
+}
+
+// A second embedding that is not the first: legacy files have no place for it.
+TEST(Diff, TellsOfValuesThatOnlyHuggingFaceStores) {
+  const Planted planted;
+  Planted::copy("hf/deepseek_v3_mtp/hf", planted);
+  const std::string name = "model.layers.3.embed_tokens.weight";
+  planted.flip("model.safetensors",
+               show_tensor(planted.path(), name, {}).value().chunks.at(0).range.offset + 1);
+  const TemporaryFolder place;
+  for (const char* format : {"legacy", "torch_dist"}) {
+    ConvertRequest request;
+    request.input = planted.path();
+    request.output = place / format;
+    request.format = format;
+    ASSERT_TRUE(convert_now(request));
+  }
+  for (const auto& [left, right] : {std::pair{planted.path(), place / "legacy"},
+                                    std::pair{place / "legacy", place / "torch_dist"}}) {
+    const DiffReport report = diff(left, right);
+    EXPECT_TRUE(report.equal()) << left;
+    EXPECT_THAT(report.notes, Contains(AllOf(HasSubstr("embed_tokens.weight is not compared"),
+                                             HasSubstr("only one side keeps it"))));
+    VerifyOptions options;
+    options.against = right;
+    EXPECT_THAT(verify_checkpoint(left, options).value().notes,
+                Contains(HasSubstr("1 values that only Hugging Face stores are not compared")));
+  }
+  EXPECT_THAT(diff(planted.path(), place / "torch_dist").notes,
+              Not(Contains(HasSubstr("only one side"))));
 }
 
 // Rows that mean something, and that the other model has not, are no padding.

@@ -211,6 +211,9 @@ class Verification {
       options.as = options.other_as;
       const Result<HashReport> digests = hash_checkpoint(options_.against, options);
       options.as = options_.proof.as;
+      if (digests && !options.vocab_size && !options.own_names) {
+        options.other_rows = vocabulary_of(*digests);
+      }
       return digests;
     }
     const std::string text = SW_TRY(read_named(options_.against, kMostManifestBytes));

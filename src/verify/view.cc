@@ -10,6 +10,7 @@
 #include "canonical/families.h"
 #include "canonical/hf_naming.h"
 #include "canonical/mlite_naming.h"
+#include "canonical/model_facts.h"
 #include "canonical/tied_head.h"
 #include "compare/recorded_optimizer.h"
 #include "compare/replicas.h"
@@ -71,7 +72,7 @@ class Maker {
     }
     if (gets_states) SW_TRY(check_all_replicas());
     fill_plan();
-    if (view_.naming == Naming::kCanonical) count_stored_rows();
+    if (view_.naming == Naming::kCanonical) view_.stored_rows = vocabulary_height(view_);
     SW_TRY(check_given_rows());
     // All rows of a Hugging Face model are the model's, unless somebody says otherwise.
     const bool may_have_padding = !is_hf || options_.vocab_size;
@@ -178,7 +179,9 @@ class Maker {
     if (options_.vocab_size) view_.vocabulary.usual = options_.vocab_size;
     // What the run calls padding may be rows of the model that it is held against.
     const std::optional<std::int64_t>& other = options_.other_rows;
-    if (other && view_.vocabulary.usual.value_or(0) < *other) view_.vocabulary.usual = other;
+    const bool is_usual = other && (view_.vocabulary.usual.value_or(0) < *other ||
+                                    (!options_.vocab_size && may_end_at(view_, *other)));
+    if (is_usual) view_.vocabulary.usual = other;
     view_.has_states_by_tensor = model.has_states_by_tensor;
     view_.states_left = std::move(model.states_left);
     view_.settings_left = std::move(model.settings_left);
@@ -202,14 +205,6 @@ class Maker {
   void fill_plan() {
     view_.plan.source = std::move(view_.checkpoint.catalog);
     take_whole(std::move(tensors_), view_.plan);
-  }
-
-  void count_stored_rows() {
-    const OutputHeads heads = heads_of(view_);
-    for (const StoredTensor& tensor : view_.plan.target.tensors) {
-      if (!heads.has_vocabulary_rows(tensor.desc)) continue;
-      view_.stored_rows = std::max(view_.stored_rows, tensor.desc.shape[0]);
-    }
   }
 
   [[nodiscard]] Status check_given_rows() const {
@@ -261,6 +256,20 @@ void take_whole(std::vector<DraftTensor> tensors, Plan& plan) {
     plan.target.tensors.push_back({std::move(tensor.desc), std::move(whole), Encoding::kRaw});
     plan.tensors.push_back(std::move(tensor.recipe));
   }
+}
+
+std::int64_t vocabulary_height(const View& view) {
+  const OutputHeads heads = heads_of(view);
+  std::int64_t rows = 0;
+  for (const StoredTensor& tensor : view.plan.target.tensors) {
+    if (heads.has_vocabulary_rows(tensor.desc)) rows = std::max(rows, tensor.desc.shape[0]);
+  }
+  return rows;
+}
+
+bool may_end_at(const View& view, std::int64_t rows) {
+  const auto told = open_vocabulary(view.checkpoint.arguments);
+  return told && *told <= rows;
 }
 
 Naming natural_naming(const Checkpoint& checkpoint, const FamilyChoice& choice) {

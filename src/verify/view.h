@@ -69,6 +69,13 @@ void take_whole(std::vector<DraftTensor> tensors, Plan& plan);
 [[nodiscard]] Result<View> make_view(Checkpoint checkpoint, Naming naming,
                                      const ProofOptions& options, const ViewUse& use = {});
 
+/// Rows of the highest of its vocabulary tensors; 0 where it has none.
+[[nodiscard]] std::int64_t vocabulary_height(const View& view);
+
+/// Whether the run of a view leaves open which of its rows of the vocabulary are padding, but for
+/// the first, of which it tells no more than `rows`.
+[[nodiscard]] bool may_end_at(const View& view, std::int64_t rows);
+
 /// Makes vocabulary tensors of both sides equally high: what one side knows to be padding is
 /// padding on the other side too. Notes tell.
 void cut_vocabulary(View& view, const VocabularyRows& vocabulary);
