@@ -71,6 +71,8 @@ TEST(OptimizerGroups, MayBeOneForAll) {
   EXPECT_THAT(parameters_of_groups(kParameters, with_experts).value(),
               ElementsAre(ElementsAre(0, 1, 2, 3, 4, 7), ElementsAre(5, 6)));
   EXPECT_THAT(refusal({{false, true, false, 7}}), HasSubstr("frozen"));
+  EXPECT_THAT(refusal({{false, true, false, 8}, {false, false, false, 0}}), HasSubstr("expected 4"))
+      << "a group without decay says that not all have it";
   EXPECT_FALSE(share_out(kParameters, Groups{{false, true, false, 0}}, GroupRule()))
       << "a group may have been lost";
 }
