@@ -6,7 +6,7 @@ import typing
 
 _SHOWN = 5
 # What JSON has no number for.
-_NUMBERS = {text: float(text) for text in ("nan", "-nan", "inf", "-inf")}
+_NUMBERS = {text: float(text) for text in ("nan", "inf", "-inf")}
 
 
 class _Result:
@@ -295,10 +295,10 @@ class TensorReport(_Result):
     nan: int
     inf: int
     zero: int
-    min: typing.Optional[float]
-    max: typing.Optional[float]
-    mean: typing.Optional[float]
-    std: typing.Optional[float]
+    min: typing.Optional[float] = _real()
+    max: typing.Optional[float] = _real()
+    mean: typing.Optional[float] = _real()
+    std: typing.Optional[float] = _real()
 
 
 @_result

@@ -82,6 +82,7 @@ JsonWriter& JsonWriter::number(std::uint64_t value) {
 }
 
 JsonWriter& JsonWriter::real(double value) {
+  if (std::isnan(value)) return text("nan");  // whatever its sign
   if (!std::isfinite(value)) return text(fmt::format("{}", value));
   begin_value();
   fmt::format_to(std::back_inserter(out_), "{}", value);

@@ -217,7 +217,7 @@ Json statistics_section(const std::vector<std::string>& names,
     const bool has_order = moments.count > 0 && parts_of(tensors[found->second].desc.dtype) == 1;
     json["min"].push_back(has_order ? rounded(moments.least) : Json(nullptr));
     json["max"].push_back(has_order ? rounded(moments.greatest) : Json(nullptr));
-    json["mean"].push_back(has_order ? rounded(moments.mean) : Json(nullptr));
+    json["mean"].push_back(has_order ? rounded(moments.average()) : Json(nullptr));
     json["std"].push_back(has_order ? rounded(moments.deviation()) : Json(nullptr));
     json["zero"].push_back(moments.zero);
     json["nan"].push_back(moments.nan);

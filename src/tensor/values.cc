@@ -54,6 +54,14 @@ void decode_integers(std::span<const std::byte> bytes, std::span<double> values)
   }
 }
 
+// Not by way of a double, which has fewer digits.
+template <class T>
+std::string integer_text(std::span<const std::byte> element) {
+  T value;
+  std::memcpy(&value, element.data(), sizeof(T));
+  return fmt::format("{}", value);
+}
+
 template <class Decode>
 void decode_bytes(std::span<const std::byte> bytes, std::span<double> values,
                   const Decode& decode) {
@@ -121,9 +129,12 @@ void decode_values(DType dtype, std::span<const std::byte> bytes, std::span<doub
 }
 
 std::string value_text(DType dtype, std::span<const std::byte> element) {
+  if (dtype == DType::kI64) return integer_text<std::int64_t>(element);
+  if (dtype == DType::kU64) return integer_text<std::uint64_t>(element);
   std::vector<double> parts(static_cast<std::size_t>(parts_of(dtype)));
   if (parts.empty()) return fmt::format("{:#04x}", std::to_integer<unsigned>(element[0]));
   decode_values(dtype, element, parts);
+  for (double& part : parts) part = std::isnan(part) ? std::nan("") : part;  // without its sign
   if (parts.size() == 2) return fmt::format("{}{:+}i", parts[0], parts[1]);
   return fmt::format("{}", parts[0]);
 }

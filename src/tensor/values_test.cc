@@ -5,6 +5,8 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <cstdint>
+#include <limits>
 #include <vector>
 
 namespace shardwright {
@@ -40,6 +42,19 @@ TEST(Values, AreTorchs) {
   EXPECT_EQ(one(DType::kU8, {0xff}), 255.0);
   EXPECT_EQ(one(DType::kI16, {0xfe, 0xff}), -2.0);
   EXPECT_EQ(one(DType::kU32, {0, 0, 0, 0x80}), 2147483648.0);
+}
+
+TEST(Values, AreToldWithAllDigits) {
+  const auto text = [](DType dtype, auto value) {
+    return value_text(dtype, std::as_bytes(std::span(&value, 1)));
+  };
+  EXPECT_EQ(text(DType::kI64, std::numeric_limits<std::int64_t>::max()), "9223372036854775807");
+  EXPECT_EQ(text(DType::kI64, std::int64_t{-9007199254740993}), "-9007199254740993");
+  EXPECT_EQ(text(DType::kU64, std::numeric_limits<std::uint64_t>::max()), "18446744073709551615");
+  EXPECT_EQ(text(DType::kI32, -7), "-7");
+  EXPECT_EQ(text(DType::kF64, 0.1), "0.1");
+  EXPECT_EQ(text(DType::kF64, std::copysign(std::nan(""), -1.0)), "nan");
+  EXPECT_EQ(text(DType::kF64, -HUGE_VAL), "-inf");
 }
 
 TEST(Values, OfComplexTypesArePairs) {

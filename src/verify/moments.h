@@ -13,6 +13,7 @@ struct Moments {
   std::uint64_t infinite = 0;
   std::uint64_t zero = 0;
   double count = 0.0;  ///< of the finite ones
+  int exponent = 0;    ///< the next two are of numbers divided by 2^exponent: large ones fit
   double mean = 0.0;
   double squares = 0.0;  ///< sum of squared distances from the mean
   double least = HUGE_VAL;
@@ -20,9 +21,16 @@ struct Moments {
 
   void take(double value);
   /// Takes in another part.
-  void add(const Moments& other);
+  void add(const Moments& part);
+  /// Of the whole. REQUIRES: count > 0.
+  [[nodiscard]] double average() const { return std::ldexp(mean, exponent); }
   /// Standard deviation, of the whole. REQUIRES: count > 0.
-  [[nodiscard]] double deviation() const { return std::sqrt(squares / count); }
+  [[nodiscard]] double deviation() const {
+    return std::ldexp(std::sqrt(squares / count), exponent);
+  }
+
+ private:
+  void make_room();
 };
 
 }  // namespace shardwright

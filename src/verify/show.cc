@@ -145,7 +145,7 @@ void fill_statistics(DType dtype, const Moments& all, TensorReport& report) {
   if (parts_of(dtype) != 1 || all.count == 0.0) return;
   report.least = all.least;
   report.greatest = all.greatest;
-  report.mean = all.mean;
+  report.mean = all.average();
   report.deviation = all.deviation();
 }
 

@@ -5,6 +5,9 @@
 
 #include <cmath>
 #include <cstring>
+#include <limits>
+#include <utility>
+#include <vector>
 
 #include "verify/planted_fixture.h"
 
@@ -22,7 +25,7 @@ TEST(Statistics, AreThoseOfShowForEachTensor) {
     EXPECT_EQ(all[i].moments.least, shown.least) << desc.name;
     EXPECT_EQ(all[i].moments.greatest, shown.greatest) << desc.name;
     EXPECT_EQ(all[i].moments.zero, shown.zero) << desc.name;
-    EXPECT_NEAR(all[i].moments.mean, *shown.mean, 1e-12) << desc.name;
+    EXPECT_NEAR(all[i].moments.average(), *shown.mean, 1e-12) << desc.name;
     EXPECT_NEAR(all[i].moments.deviation(), *shown.deviation, 1e-12) << desc.name;
   }
 }
@@ -51,6 +54,37 @@ TEST(Statistics, DoNotDependOnThreads) {
   std::uint64_t counted = found[0].moments.zero;
   for (const std::uint64_t count : found[0].magnitudes.counts) counted += count;
   EXPECT_EQ(counted, values.size());
+}
+
+// Neither sums nor squares of numbers that are numbers are infinite.
+TEST(Moments, OfTheLargestNumbersAreFinite) {
+  constexpr double kMost = std::numeric_limits<double>::max();
+  const auto of = [](const std::vector<double>& values) {
+    Moments moments;
+    for (const double value : values) moments.take(value);
+    return moments;
+  };
+  EXPECT_EQ(of({1e308, 1e308}).average(), 1e308);
+  EXPECT_EQ(of({1e308, 1e308}).deviation(), 0.0);
+  EXPECT_EQ(of({kMost, -kMost}).average(), 0.0);
+  EXPECT_EQ(of({kMost, -kMost}).deviation(), kMost);
+  EXPECT_EQ(of({1e200, 3e200}).average(), 2e200);
+  EXPECT_EQ(of({1e200, 3e200}).deviation(), 1e200);
+  for (const auto& [left, right] : std::vector<std::pair<std::vector<double>, std::vector<double>>>{
+           {{kMost}, {-kMost}}, {{1.0, 2.0, 3.0}, {1e300, -1e300}}, {{1e300, -1e300}, {1.0}}}) {
+    Moments joined = of(left);
+    joined.add(of(right));
+    std::vector<double> all = left;
+    all.insert(all.end(), right.begin(), right.end());
+    const Moments whole = of(all);
+    EXPECT_NEAR(joined.deviation() / whole.deviation(), 1.0, 1e-12);
+    EXPECT_LE(std::fabs(joined.average() - whole.average()), 1e-12 * whole.deviation());
+    EXPECT_EQ(joined.count, whole.count);
+  }
+  Moments parts;
+  for (int i = 0; i < 3; ++i) parts.add(of({1e308, 1e308}));
+  EXPECT_EQ(parts.average(), 1e308);
+  EXPECT_EQ(parts.deviation(), 0.0);
 }
 
 TEST(Magnitudes, CountByPowersOfTwo) {

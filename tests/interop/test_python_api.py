@@ -96,6 +96,22 @@ def test_show_is_a_tensor():
     assert found.max == tensor.max().item() and found.shape == [64]
 
 
+def test_show_has_numbers_for_the_largest_of_each_type(tmp_path):
+    most = torch.iinfo(torch.int64).max
+    tensors = {
+        "f": torch.tensor([1e308, 1e308], dtype=torch.float64),
+        "i": torch.tensor([most, -most, 2**53 + 1]),
+        "u": torch.tensor([2**64 - 1, 2**53 + 1], dtype=torch.uint64),
+        "n": torch.tensor([float("nan"), -float("nan")]),
+    }
+    save_file(tensors, tmp_path / "model.safetensors")
+    shown = {name: shardwright.show(tmp_path, name) for name in tensors}
+    assert (shown["f"].mean, shown["f"].std) == (1e308, 0)
+    assert shown["i"].values == tensors["i"].tolist()
+    assert shown["u"].values == [2**64 - 1, 2**53 + 1]
+    assert shown["n"].values == ["nan", "nan"] and shown["n"].mean is None
+
+
 def test_a_difference_that_is_no_number_is_one_in_python(tmp_path):
     for name, value in (("a", 1.0), ("b", float("nan"))):
         (tmp_path / name).mkdir()
