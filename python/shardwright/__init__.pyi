@@ -632,7 +632,6 @@ def verify(
     source_ep: Optional[int] = None,
     source_etp: Optional[int] = None,
     source_tp: Optional[int] = None,
-    replica: Optional[int] = None,
     threads: Optional[int] = None,
     lang: Optional[Literal["en", "zh"]] = None,
 ) -> Verification: ...

@@ -7,20 +7,21 @@ listed, such as Megatron's spellings of sizes, goes to the program, which refuse
 import inspect
 
 _FAMILY = ("family", "map")
-_SOURCE = ("accept_loss", "source_ep", "source_etp", "source_tp", "replica")
-_PROOF = ("as_", "hf_config", *_FAMILY, "vocab_size", "own_names", *_SOURCE, "threads")
+_SOURCE = ("accept_loss", "source_ep", "source_etp", "source_tp")
+_MODEL = ("as_", "hf_config", *_FAMILY, "vocab_size", "own_names", "threads", *_SOURCE)
+_PROOF = (*_MODEL, "replica")
 _PLAN = (
     "as_", "tp", "pp", "vpp", "ep", "etp", "encoder_tp", "component", "world_size", "shards", "mtp",
     "hf_config", *_FAMILY, "include", "exclude", "dtype", "spec", "optimizer", "check_replicas",
     "tp_replicas", "dp", "for_", "naming", "make_vocab_size_divisible_by", "max_shard_size", *_SOURCE,
-    "threads", "max_memory", "digests", "sha256", "sign", "overwrite",
+    "replica", "threads", "max_memory", "digests", "sha256", "sign", "overwrite",
 )  # fmt: skip
 _PARTS = ("as_", *_FAMILY, "max_shard_size", "threads", "overwrite")
 KEYWORDS = {
     "convert": (*_PLAN, "quantise", "adapter_names", "extend_vocab", "upcycle", "plan", "part", "resume", "dry_run"),
     "plan": (*_PLAN, "quantise", "adapter_names", "extend_vocab", "upcycle", "html", "save", "lang"),
     "publish": ("threads", "max_memory"),
-    "verify": ("against", "other_as", "public_key", "certificate_chain", *_PROOF, "lang"),
+    "verify": ("against", "other_as", "public_key", "certificate_chain", *_MODEL, "lang"),
     "diff": ("tolerance", "other_as", *_PROOF),
     "hash": ("manifest", *_PROOF),
     "diagnose": ("tp", "pp", "vpp", "ep", "etp", "as_", "check_replicas", "lang"),

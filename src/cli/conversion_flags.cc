@@ -283,6 +283,7 @@ void add_flags(CLI::App& app, ConvertRequest& request) {
              "pad the vocabulary with zero rows to a multiple of N x TP");
   add_shard_size(app, request.max_shard_bytes);
   add_source(app, request);
+  add_replica(app, request);
   add_threads(app, request.threads);
   add_size(app, "--max-memory", request.max_memory_bytes, "default 256MiB");
   add_flag(app, "--digests", request.digests,

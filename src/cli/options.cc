@@ -242,7 +242,6 @@ void add_source(CLI::App& app, SourceOptions& source) {
              "EP that an MLite checkpoint was saved with, where it can't be read off", kMostRanks);
   add_number(app, "--source-etp", source.source_expert_tensor, "its ETP", kMostRanks);
   add_number(app, "--source-tp", source.source_tensor, "its TP", kMostRanks);
-  add_replica(app, source);
 }
 
 void add_threads(CLI::App& app, int& threads) {

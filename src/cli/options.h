@@ -170,7 +170,7 @@ void add_family(CLI::App& app, std::string& family, std::vector<std::string>& ma
 void add_models(CLI::App& app, std::string& models_dir);
 /// `--replica N`: whose copies are taken of tensors that each tensor rank stored.
 void add_replica(CLI::App& app, SourceOptions& source);
-/// `--accept-loss`, add_replica() and the sizes of an MLite source.
+/// `--accept-loss` and the sizes of an MLite source.
 void add_source(CLI::App& app, SourceOptions& source);
 void add_threads(CLI::App& app, int& threads);
 void add_shard_size(CLI::App& app, std::uint64_t& bytes);

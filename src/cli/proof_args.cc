@@ -7,7 +7,7 @@
 namespace shardwright::cli {
 namespace {
 
-CLI::Option* add_proof(CLI::App& app, ProofOptions& options) {
+CLI::Option* add_model(CLI::App& app, ProofOptions& options) {
   FamilyChoice& choice = options.choice;
   add_text(app, "--hf-config", choice.hf_config_dir, "DIR", "folder with config.json");
   add_family(app, choice.family, choice.map_files, choice.models_dir);
@@ -15,8 +15,13 @@ CLI::Option* add_proof(CLI::App& app, ProofOptions& options) {
                                  "vocabulary rows that mean something; the rest is padding");
   add_flag(app, "--own-names", options.own_names, "tensors as they are stored, without a mapping");
   add_source(app, options.source);
-  add_threads(app, options.threads);
   return rows;
+}
+
+void add_proof(CLI::App& app, ProofOptions& options) {
+  add_model(app, options);
+  add_replica(app, options.source);
+  add_threads(app, options.threads);
 }
 
 CLI::Option* add_other_format(CLI::App& app, ProofOptions& options, const std::string& where) {
@@ -36,7 +41,8 @@ void add_verify(CLI::App& app, VerifyCommand& command) {
            "the key that must have signed PATH (model.sig)");
   add_text(app, "--certificate-chain", command.options.certificate_chain, "CA.pem",
            "certificates, one of which must vouch for who has signed PATH");
-  require_with(add_proof(app, proof), against);
+  require_with(add_model(app, proof), against);  // and no --replica: all copies are compared
+  add_threads(app, proof.threads);
   add_flag(app, "--json", command.json, "the report as JSON on standard output");
 }
 
