@@ -11,6 +11,7 @@
 
 #include "base/fail.h"
 #include "io/in_place.h"
+#include "io/remote_path.h"
 #include "io/remove_tree.h"
 
 namespace shardwright::cli {
@@ -23,6 +24,9 @@ namespace fs = std::filesystem;
 Result<DemoPlace> DemoPlace::make(const std::string& keep) {
   std::error_code error;
   if (!keep.empty()) {
+    if (Status is_local = check_local_output(keep); !is_local) {
+      return std::unexpected(std::move(is_local).error().within("--keep"));
+    }
     fs::create_directories(keep, error);
     if (error) return fail_errno(error.value(), keep + translated(": cannot be made"));
     return DemoPlace(keep, false);

@@ -44,6 +44,19 @@ TEST(DemoPlace, AKeptOneStays) {
   EXPECT_EQ(refused.error().code, Code::kNotFound);
 }
 
+TEST(DemoPlace, IsNoFolderCalledAsAServerIs) {
+  const TemporaryFolder folder;
+  fs::current_path(folder.path());
+  for (const char* address : {"s3://b/x", "hf://a/b", "https://a/b", "gs://b/x"}) {
+    const Result<DemoPlace> refused = DemoPlace::make(address);
+    ASSERT_FALSE(refused) << address;
+    EXPECT_EQ(refused.error().code, Code::kUsage) << address;
+    EXPECT_TRUE(refused.error().message.starts_with("--keep")) << refused.error().message;
+  }
+  EXPECT_TRUE(fs::is_empty(folder.path()));
+  fs::current_path("/");
+}
+
 TEST(FindDemoCheckpoint, FindsTheOneInTheSources) {
   const Result<std::string> found = find_demo_checkpoint();
   ASSERT_TRUE(found) << found.error().message;
