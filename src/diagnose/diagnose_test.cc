@@ -578,6 +578,24 @@ TEST(Diagnose, AHoleIsWhatAllPiecesLeave) {
   EXPECT_THAT(diagnosis.findings[0].message.english, testing::HasSubstr("only 50% of decoder.w"));
 }
 
+// What two ranks saved alike covers no more than once.
+TEST(Diagnose, AHoleIsNotFilledByReplicas) {
+  TemporaryFolder folder;
+  for (const std::string rank : {"0", "1"}) {
+    Catalog catalog;
+    catalog.files = {"__" + rank + "_0.distcp"};
+    StoredTensor tensor{{"decoder.w", DType::kF32, {4, 2}}, ChunkList(2)};
+    tensor.chunks.push_back({{{1, 0}, {1, 2}}, 0, {0, 8}, {}});
+    catalog.tensors.push_back(std::move(tensor));
+    folder.put("__" + rank + ".metadata", encode_dcp_metadata(catalog, {}).value());
+    folder.put(catalog.files[0], std::string(64, 'x'));
+  }
+  const Diagnosis diagnosis = diagnosed(folder.path().string());
+  ASSERT_THAT(codes(diagnosis), testing::Contains("L22"));
+  const auto hole = std::ranges::find(diagnosis.findings, "L22", &Finding::code);
+  EXPECT_THAT(hole->message.english, testing::HasSubstr("only 25% of decoder.w"));
+}
+
 TEST(Diagnose, WhatIsNoFolderIsAnError) {
   EXPECT_EQ(diagnose({"no-such-path"}).error().code, Code::kNotFound);
   TemporaryFolder folder;

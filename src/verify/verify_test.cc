@@ -8,6 +8,7 @@
 #include "codec/pickle_encode.h"
 #include "codec/sha256.h"
 #include "convert/legacy_golden.h"
+#include "layout/state_name.h"
 #include "verify/planted_fixture.h"
 
 namespace shardwright {
@@ -294,20 +295,17 @@ TEST(Verify, ComparesNoStatesOfWhichReplicasDiffer) {
   EXPECT_THAT(diff.error().message, HasSubstr(name));
 }
 
-// The same in flat buffers, which belong to nobody before they are shared out.
-TEST(Verify, ComparesNoBuffersOfWhichReplicasDiffer) {
-  Planted planted;
-  const std::string bucket = "mcore/dense_te/v0.16.1/tp2pp1dp2-torch_dist-bucket";
-  Planted::copy(bucket, planted);
-  const std::string name = "optimizer.state.exp_avg_sq.decoder.final_layernorm.weight";
-  ASSERT_TRUE(hash_checkpoint(planted.path(), {}));
+constexpr const char* kBucketRun = "mcore/dense_te/v0.16.1/tp2pp1dp2-torch_dist-bucket";
+
+// Changes a state's first number in the flat buffer that its last chunk lies in; gives how many
+// chunks the state has.
+std::size_t alter_in_buffer(const Planted& planted, const std::string& name) {
   const auto shown = show_tensor(planted.path(), name, {});
-  ASSERT_TRUE(shown) << shown.error().text();
-  ASSERT_GT(shown->chunks.size(), 1u);
+  if (!shown || shown->chunks.empty()) return 0;
   const std::size_t last = shown->chunks.size() - 1;
   const std::uint64_t place = shown->chunks.at(last).range.offset;
   Checkpoint checkpoint = open_checkpoint(planted.path()).value();
-  ASSERT_TRUE(locate_items(checkpoint.catalog, *checkpoint.files));
+  EXPECT_TRUE(locate_items(checkpoint.catalog, *checkpoint.files));
   std::size_t altered = 0;
   for (const StoredTensor& buffer : checkpoint.catalog.tensors) {
     for (std::size_t i = 0; i < buffer.chunks.size(); ++i) {
@@ -320,14 +318,40 @@ TEST(Verify, ComparesNoBuffersOfWhichReplicasDiffer) {
       ++altered;
     }
   }
-  ASSERT_EQ(altered, 1u);
+  EXPECT_EQ(altered, 1u);
+  return shown->chunks.size();
+}
+
+// The same in flat buffers, which belong to nobody before they are shared out.
+TEST(Verify, ComparesNoBuffersOfWhichReplicasDiffer) {
+  Planted planted;
+  Planted::copy(kBucketRun, planted);
+  const std::string name = "optimizer.state.exp_avg_sq.decoder.final_layernorm.weight";
+  ASSERT_TRUE(hash_checkpoint(planted.path(), {}));
+  ASSERT_GT(alter_in_buffer(planted, name), 1u);
   const auto hash = hash_checkpoint(planted.path(), {});
   ASSERT_FALSE(hash);
   EXPECT_EQ(hash.error().code, Code::kReplicasDiffer) << hash.error().text();
   EXPECT_THAT(hash.error().message, HasSubstr(name));
-  const auto diff = diff_checkpoints(golden_path(bucket), planted.path(), {}, std::nullopt);
+  const auto diff = diff_checkpoints(golden_path(kBucketRun), planted.path(), {}, std::nullopt);
   ASSERT_FALSE(diff);
   EXPECT_EQ(diff.error().code, Code::kReplicasDiffer) << diff.error().text();
+}
+
+// Which of them is whose was derived, and their values are all that proves it: no warning.
+TEST(Verify, MasterWeightsInBuffersThatAreNotTheirWeightsAreAnError) {
+  Planted planted;
+  Planted::copy(kBucketRun, planted);
+  const std::string weight = "embedding.word_embeddings.weight";
+  const std::size_t chunks =
+      alter_in_buffer(planted, "optimizer.state." + std::string(kStateKinds[0]) + "." + weight);
+  ASSERT_GT(chunks, 0u);
+  const VerifyReport report = verify(planted.path());
+  const auto found =
+      std::ranges::find(report.findings, Code::kOptimizerMismatch, &VerifyFinding::code);
+  ASSERT_NE(found, report.findings.end());
+  EXPECT_EQ(found->severity, Severity::kError);
+  EXPECT_THAT(found->message, HasSubstr(weight));
 }
 
 TEST(Verify, FindsEachBufferOfTheOptimizerThatWasCut) {
