@@ -54,7 +54,7 @@ Diagnosis of_sibling(const Sibling& sibling, const std::string& shown_by, const 
     return diagnosis;
   }
   if (sibling.format == "legacy_rank") diagnosis.next = "shardwright diagnose " + parent;
-  if (shown_by.ends_with(".nemo")) {
+  if (shown_by.ends_with(".nemo") || sibling.format == "non_persistent") {
     diagnosis.next = "shardwright diagnose " + shell_quoted(path + "/" + shown_by);
   }
   if (diagnosis.next.empty()) diagnosis.next = "shardwright explain L34";
@@ -63,7 +63,7 @@ Diagnosis of_sibling(const Sibling& sibling, const std::string& shown_by, const 
   return diagnosis;
 }
 
-Diagnosis of_nothing(const Survey& survey, const Detection& detection) {
+Diagnosis of_nothing(const Survey& survey, const Detection& detection, const std::string& root) {
   Diagnosis diagnosis;
   diagnosis.format = "unknown";
   diagnosis.confidence = Confidence::kAmbiguous;
@@ -78,6 +78,11 @@ Diagnosis of_nothing(const Survey& survey, const Detection& detection) {
   if (!detection.below.empty()) {
     const std::string below = first_of_text(detection.below);
     diagnosis.evidence.push_back(phrase("lies_below", {{"candidates", below}}));
+  }
+  // The only one may be what the training began with: the user has to say that it is meant.
+  if (detection.below.size() == 1 && detection.has_all_below) {
+    const std::string& only = detection.below.front().folder;
+    diagnosis.next = "shardwright diagnose " + shell_quoted(root + "/" + only);
   }
   return diagnosis;
 }
@@ -134,7 +139,7 @@ void add_way(const Detection& detection, const Survey& survey, const DiagnoseReq
     diagnosis.evidence.push_back(phrase("data_in", {{"steps", steps}}));
   }
   for (const SiblingMatch& writer : survey.writers) {
-    if (!writer.sibling->format.empty() && diagnosis.format == "unknown") continue;
+    if (diagnosis.format == "unknown" && detection.below.empty()) continue;
     diagnosis.evidence.push_back(phrase(
         "shown.writer", {{"entry", writer.entry}, {"writer", phrase(writer.sibling->what)}}));
   }
@@ -179,12 +184,12 @@ Result<Diagnosis> of_candidate(const Directory& directory, const Detection& dete
 }
 
 Result<Diagnosis> of_folder(const Directory& directory, const Detection& detection,
-                            const Survey& survey, const std::string& path,
+                            const Survey& survey, const std::string& root, const std::string& path,
                             const DiagnoseRequest& request) {
   if (!detection.candidates.empty()) {
     return of_candidate(directory, detection, survey, path, request);
   }
-  if (detection.siblings.empty()) return of_nothing(survey, detection);
+  if (detection.siblings.empty()) return of_nothing(survey, detection, root);
   const SiblingMatch& match = detection.siblings.front();
   return of_sibling(*match.sibling, match.entry, path);
 }
@@ -207,7 +212,7 @@ Result<Diagnosis> diagnose_as(const Directory& directory, const DiagnoseRequest&
   while (path.size() > 1 && path.back() == '/') path.pop_back();
   const std::string root = path;
   if (!survey.data.empty()) path += "/" + survey.data;
-  Diagnosis diagnosis = SW_TRY(of_folder(directory, detection, survey, path, request));
+  Diagnosis diagnosis = SW_TRY(of_folder(directory, detection, survey, root, path, request));
   diagnosis.path = path;
   // Of ranks' files, which may be thousands, all would have to be read.
   const SourceFormat* const format =

@@ -54,6 +54,34 @@ TEST(DiagnoseContents, FindsThatNothingIsACheckpoint) {
   EXPECT_THAT(diagnosis.findings[0].message.english, testing::HasSubstr("README.md, notes.txt"));
 }
 
+// What lies further down is told, and never taken for what was meant.
+TEST(DiagnoseContents, NamesTheOnlyCheckpointFurtherDown) {
+  const TemporaryFolder folder;
+  folder.put("run/it's/model_and_optim/.metadata", encode_dcp_metadata(Catalog{}).value());
+  folder.put("run/it's/.metadata.json", "{}");
+  const Diagnosis only = diagnosis_of(folder / "run");
+  EXPECT_EQ(only.format, "unknown");
+  EXPECT_EQ(only.findings[0].code, "L41");
+  EXPECT_EQ(only.next,
+            "shardwright diagnose '" + (folder / "run") + R"(/it'\''s/model_and_optim')");
+
+  const Diagnosis named = diagnosis_of(folder / "run/it's");
+  EXPECT_THAT(named.next, HasSubstr("model_and_optim"));
+  const auto tells_writer = [](const Diagnosis& diagnosis) {
+    return std::ranges::any_of(diagnosis.evidence, [](const Phrase& phrase) {
+      return phrase.english.contains("OLMo-core");
+    });
+  };
+  EXPECT_TRUE(tells_writer(named));
+
+  folder.put("run/base/model.safetensors", "x");
+  EXPECT_EQ(diagnosis_of(folder / "run").next, "") << "nothing says which of the two";
+  folder.put("nothing/model_and_optim/a", "x");
+  folder.put("nothing/.metadata.json", "{}");
+  EXPECT_EQ(diagnosis_of(folder / "nothing").next, "");
+  EXPECT_FALSE(tells_writer(diagnosis_of(folder / "nothing"))) << "there is none of its files";
+}
+
 TEST(DiagnoseContents, FindsThatNothingIsStored) {
   const TemporaryFolder folder;
   folder.put("empty/.metadata", encode_dcp_metadata(Catalog{}).value());

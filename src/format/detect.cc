@@ -39,8 +39,8 @@ std::vector<Step> named_steps(const std::optional<Tracker>& tracker) {
 
 // The newest of each kind: saves of different software that lie side by side are equally good.
 std::vector<Step> newest_steps(const Folder& folder) {
-  constexpr std::array<std::string_view, 7> kPrefixes = {
-      "iter_", "step_", "step-", "global_step_", "global_step", "checkpoint-", "epoch_"};
+  constexpr std::array<std::string_view, 8> kPrefixes = {
+      "iter_", "step_", "step-", "step", "global_step_", "global_step", "checkpoint-", "epoch_"};
   std::vector<Step> steps;
   const auto add = [&](const DirectoryEntry* newest) {
     if (newest == nullptr) return;
@@ -133,6 +133,29 @@ struct Place {
   }
 };
 
+// Torch files that may be whole models, by their names; where the trainer itself has a name for its
+// last one (Composer, Lightning), that one.
+std::vector<Candidate> files_of_models(const std::string& folder,
+                                       const std::vector<DirectoryEntry>& entries) {
+  constexpr std::array<std::string_view, 3> kEndings = {".ckpt", ".pt", ".pth"};
+  constexpr std::array<std::string_view, 2> kNewest = {"latest-rank0.pt", "last.ckpt"};
+  std::vector<Candidate> found;
+  for (const DirectoryEntry& entry : entries) {
+    const std::string& name = entry.name;
+    const bool is_of_rank = matches_sign(name, "*rank_#*");
+    if (entry.is_directory || entry.problem || is_of_rank || !ends_as_any(name, kEndings)) continue;
+    const auto reads = [&](const SourceFormat* format) { return format->reads_file(name); };
+    const auto format = std::ranges::find_if(source_formats(), reads);
+    if (format == source_formats().end()) continue;
+    Candidate candidate;
+    candidate.format = *format;
+    candidate.folder = path_in(folder, name);
+    if (std::ranges::find(kNewest, name) != kNewest.end()) return {std::move(candidate)};
+    found.push_back(std::move(candidate));
+  }
+  return found;
+}
+
 class Detector {
  public:
   Detector(const Directory& directory, std::string_view format, std::string_view lone_file)
@@ -154,31 +177,50 @@ class Detector {
     return found;
   }
 
-  // What lies in folders that no rule leads to, level by level. Only to be told: one that can't be
-  // read is passed over.
+  // What lies in folders that no rule leads to, level by level, and where nothing does, in files
+  // of any name. Only to be told: one that can't be read is passed over.
   std::vector<Candidate> below(const std::string& end) {
     std::vector<Candidate> found;
+    std::vector<Candidate> files;
     Names level = {end};
-    for (int depth = 0; depth < kDeepestBelow && !level.empty() && found.empty(); ++depth) {
+    for (int depth = 0; depth < kDeepestBelow && !level.empty(); ++depth) {
       Names next;
+      std::vector<Candidate> files_here;
       for (const std::string& folder : level) {
         const auto entries = directory_.list(folder);
+        has_seen_all_ &= entries.has_value();
         if (!entries) continue;
-        for (const DirectoryEntry& entry : *entries) {
-          const bool is_hidden = entry.name.starts_with('.');
-          if (!entry.is_directory || entry.problem || is_hidden) continue;
-          if (looked_ >= 2 * kMostFolders) return found;
-          next.push_back(path_in(folder, entry.name));
-          auto there = explore({next.back(), {}, {}, {}});
-          if (there) std::ranges::move(there->candidates, std::back_inserter(found));
-        }
+        std::ranges::move(files_of_models(folder, *entries), std::back_inserter(files_here));
+        if (!explore_within(folder, *entries, next, found)) return found;
       }
+      if (files.empty()) files = std::move(files_here);
       level = std::move(next);
     }
-    return found;
+    return found.empty() ? files : found;
   }
 
+  /// Whether below() has passed nothing over, but what lies too deep.
+  [[nodiscard]] bool has_seen_all() const { return has_seen_all_; }
+
  private:
+  // Whether it was not too much to look into. Within a checkpoint there is none of its own.
+  bool explore_within(const std::string& folder, const std::vector<DirectoryEntry>& entries,
+                      Names& next, std::vector<Candidate>& found) {
+    for (const DirectoryEntry& entry : entries) {
+      const bool is_hidden = entry.name.starts_with('.');
+      if (!entry.is_directory || is_hidden) continue;
+      has_seen_all_ &= !entry.problem && looked_ < 2 * kMostFolders;
+      if (entry.problem) continue;
+      if (looked_ >= 2 * kMostFolders) return false;
+      const std::string inside = path_in(folder, entry.name);
+      auto there = explore({inside, {}, {}, {}});
+      has_seen_all_ &= there.has_value();
+      if (!there || there->candidates.empty()) next.push_back(inside);
+      if (there) std::ranges::move(there->candidates, std::back_inserter(found));
+    }
+    return true;
+  }
+
   // What is surely here; and what only counts where nothing else does.
   Result<std::vector<Candidate>> recognise(const Folder& folder, const Place& place,
                                            std::vector<Candidate>& remains) const {
@@ -304,6 +346,7 @@ class Detector {
   const SourceFormat* wanted_;
   std::string_view lone_file_;
   int looked_ = 0;
+  bool has_seen_all_ = true;
 };
 
 }  // namespace
@@ -314,7 +357,10 @@ Result<Detection> detect(const Directory& directory, std::string_view format,
   Detection found = SW_TRY(detector.explore({}));
   found.candidates = without_states_apart(directory, std::move(found.candidates));
   const bool is_nothing = found.candidates.empty() && found.siblings.empty() && !found.tracker;
-  if (is_nothing && format.empty() && lone_file.empty()) found.below = detector.below(found.end);
+  if (is_nothing && format.empty() && lone_file.empty()) {
+    found.below = detector.below(found.end);
+    found.has_all_below = detector.has_seen_all();
+  }
   return found;
 }
 

@@ -34,9 +34,10 @@ struct Detection {
   std::optional<Tracker> tracker;
   std::string run;
   std::vector<SiblingMatch> siblings;  ///< without a candidate: what other software's it looks like
-  /// Without any of these: checkpoints further down, in folders whose names say nothing. Whoever
-  /// wants one of them has to name it.
+  /// Without any of these: checkpoints further down, in folders whose names say nothing, or else
+  /// files that may be models. Whoever wants one of them has to name it.
   std::vector<Candidate> below;
+  bool has_all_below = false;  ///< whether these are all, but for what lies too deep
 };
 
 /// Finds the checkpoint that a path means: follows trackers, iterations and well-known folders down

@@ -447,15 +447,56 @@ TEST(Detect, TellsWhatLiesInFoldersOfUnknownNames) {
   EXPECT_EQ(below({{"run/2025/checkpoints/last/weights/.metadata", "x"},
                    {"run/2025/checkpoints/last/context/model.yaml", "x"}}),
             "dcp in run/2025/checkpoints/last/weights");
+  EXPECT_EQ(below({{"global_step_5/actor/dcp_checkpoint/.metadata", "x"},
+                   {"global_step_5/actor/model_state_dict/full_weights.pt", "x"}}),
+            "dcp in global_step_5/actor/dcp_checkpoint")
+      << "RLinf's; its whole weights count where they are alone";
+  EXPECT_EQ(below({{"step100/model_and_optim/.metadata", "x"},
+                   {"step100/train/rank0.pt", "x"},
+                   {"step50/model_and_optim/.metadata", "x"}}),
+            "dcp in step100/model_and_optim")
+      << "OLMo-core's";
+  EXPECT_EQ(below({{"epoch-1_step-20/modeling/pytorch_model.bin.index.json", "{}"},
+                   {"epoch-1_step-20/optimizer/pytorch_optim.bin.index.json", "{}"},
+                   {"epoch-0_step-10/modeling/pytorch_model.bin.index.json", "{}"}}),
+            "torch_files in epoch-1_step-20/modeling")
+      << "ColossalAI's";
   EXPECT_EQ(below({{".cache/model.safetensors", "x"}, {"logs/events", "x"}}), "");
   EXPECT_EQ(below({{"a/b/c/d/e/model.safetensors", "x"}}), "") << "too deep";
+  EXPECT_EQ(below({{"base/model.safetensors", "x"}, {"out/last/model.safetensors", "x"}}),
+            "hf in base, hf in out/last")
+      << "what lies deeper may be what is meant";
+  EXPECT_TRUE(detected({{"base/model.safetensors", "x"}}).has_all_below);
   std::vector<std::string> names;
   for (int i = 0; i < 300; ++i) names.push_back(std::to_string(i) + "_/.metadata");
   Files many;
   for (const std::string& name : names) many.emplace_back(name.c_str(), "x");
   EXPECT_THAT(below(many), HasSubstr("and 195 more"));
+  EXPECT_FALSE(detected(many).has_all_below);
   const Detection broken = detected({{kTracker, "3"}, {"old/.metadata", "x"}});
   EXPECT_THAT(broken.below, IsEmpty()) << "the tracker tells what was meant";
+}
+
+TEST(Detect, TellsOfFilesThatMayBeModels) {
+  const auto below = [](const Files& files) {
+    const Detection detection = detected(files);
+    EXPECT_THAT(detection.candidates, IsEmpty()) << "it is not meant";
+    return first_of_text(detection.below);
+  };
+  EXPECT_EQ(below({{"latest-rank0.pt", "x"}}), "torch_files in latest-rank0.pt");
+  EXPECT_EQ(below({{"ep0-ba10-rank0.pt", "x"}, {"latest-rank0.pt", "x"}}),
+            "torch_files in latest-rank0.pt")
+      << "Composer's last one";
+  EXPECT_EQ(below({{"epoch=1-step=5.ckpt", "x"}, {"last.ckpt", "x"}}), "torch_files in last.ckpt")
+      << "Lightning's last one";
+  EXPECT_EQ(below({{"epoch=1-step=5.ckpt", "x"}, {"epoch=2-step=9.ckpt", "x"}}),
+            "torch_files in epoch=1-step=5.ckpt, torch_files in epoch=2-step=9.ckpt");
+  EXPECT_EQ(below({{"global_step_5/actor/model_state_dict/full_weights.pt", "x"},
+                   {"global_step_5/actor/local_shard_checkpoint/checkpoint_rank_0.pt", "x"}}),
+            "torch_files in global_step_5/actor/model_state_dict/full_weights.pt");
+  EXPECT_EQ(below({{"lit_model.pth", "x"}, {"old/weights.pt", "x"}}),
+            "torch_files in lit_model.pth");
+  EXPECT_EQ(below({{"optimizer.pt", "x"}, {"rng_state.pth", "x"}, {"words.bin", "x"}}), "");
 }
 
 TEST(Detect, AMetadataJsonOfOtherSoftwareMayBeLarge) {
@@ -497,7 +538,7 @@ TEST(OnlyCandidate, NamesEachAndTheWayOut) {
   EXPECT_THAT(refused({{kTracker, "../etc"}}).message,
               HasSubstr("found '../etc', expected an iteration or 'release'"));
   EXPECT_EQ(refused({{"v0/checkpoint-8/model.safetensors", "x"}}, {"hf"}).message,
-            "ckpt: found v0; further down there is hf in v0/checkpoint-8; give its folder");
+            "ckpt: found v0; further down there is hf in v0/checkpoint-8; give that path");
   EXPECT_THAT(
       refused({{"pytorch_model_fsdp_rank0.bin", "x"}, {"optimizer_0/.metadata", "x"}}).message,
       HasSubstr("ckpt: pytorch_model_fsdp_rank0.bin shows FSDP1's local state dict"));

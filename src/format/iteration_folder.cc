@@ -3,8 +3,10 @@
 
 #include <fmt/format.h>
 
+#include <array>
 #include <charconv>
 #include <functional>
+#include <utility>
 
 namespace shardwright {
 namespace {
@@ -57,10 +59,16 @@ std::optional<std::int64_t> number_after(std::string_view name, std::string_view
 }
 
 std::optional<std::int64_t> step_of_epoch(std::string_view name) {
-  const std::size_t middle = name.find("_step_");
-  if (middle == std::string_view::npos) return std::nullopt;
-  if (!number_after(name.substr(0, middle), "epoch_")) return std::nullopt;
-  return number_after(name.substr(middle), "_step_");
+  // NeMo Automodel's, ColossalAI's and Composer's.
+  constexpr std::array<std::pair<std::string_view, std::string_view>, 3> kWords = {
+      {{"epoch_", "_step_"}, {"epoch-", "_step-"}, {"ep", "-ba"}}};
+  for (const auto& [epoch, step] : kWords) {
+    const std::size_t middle = name.find(step);
+    if (middle == std::string_view::npos) continue;
+    if (!number_after(name.substr(0, middle), epoch)) continue;
+    return number_after(name.substr(middle), step);
+  }
+  return std::nullopt;
 }
 
 bool is_iteration_folder(std::string_view name) {

@@ -18,8 +18,11 @@ TEST(IterationFolder, HasOneOfThreeNames) {
 
 TEST(IterationFolder, AnEpochsStepCountsThroughAllEpochs) {
   EXPECT_EQ(step_of_epoch("epoch_2_step_340"), 340);
-  for (const char* const name : {"epoch_2", "epoch_2_step_", "epoch_x_step_3", "step_3", "_step_3",
-                                 "epoch_1_step_2_step_3", "epoch_1_step_3.tmp"}) {
+  EXPECT_EQ(step_of_epoch("epoch-2_step-340"), 340) << "ColossalAI's";
+  EXPECT_EQ(step_of_epoch("ep2-ba340"), 340) << "Composer's";
+  for (const char* const name :
+       {"epoch_2", "epoch_2_step_", "epoch_x_step_3", "step_3", "_step_3", "epoch_1_step_2_step_3",
+        "epoch_1_step_3.tmp", "epoch-1_step_2", "ep1-ba2-rank0.pt"}) {
     EXPECT_EQ(step_of_epoch(name), std::nullopt) << name;
   }
   const std::vector<DirectoryEntry> entries = {{"epoch_0_step_99", true, 0},

@@ -56,7 +56,7 @@ std::unexpected<Error> refuse_nothing(const Directory& directory, const std::str
     sample += (i > 0 ? ", " : "") + entries[i].name;
   }
   if (!detection.below.empty()) {
-    return fail(Code::kUnknownFormat, "{}: found {}; further down there is {}; give its folder",
+    return fail(Code::kUnknownFormat, "{}: found {}; further down there is {}; give that path",
                 where, sample, first_of_text(detection.below));
   }
   return fail(Code::kUnknownFormat,

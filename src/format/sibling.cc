@@ -35,6 +35,11 @@ constexpr Sibling kGguf = {"gguf", "sibling.gguf", "reader.gguf"};
 constexpr Sibling kNonPersistent = {"non_persistent", "sibling.non_persistent",
                                     "reader.non_persistent"};
 
+constexpr Sibling kLocal = {"local", "sibling.local", "reader.local"};
+constexpr Sibling kInternEvo = {"internevo", "sibling.internevo", "reader.internevo"};
+constexpr Sibling kNanotron = {"nanotron", "sibling.nanotron", "reader.nanotron"};
+constexpr Sibling kTfOrFlax = {"tf_or_flax", "sibling.tf_or_flax", "reader.tf_or_flax"};
+
 constexpr std::string_view kTensorRtWeights = "rank#.safetensors";
 constexpr std::string_view kServedWeights = "model-rank-#-part-#.safetensors";
 
@@ -84,6 +89,11 @@ constexpr std::array kRules = {
     Rule{&kOnnx, {"onnx/", "config.json"}},
     Rule{&kCommonOnly, {"=common.pt"}},
     Rule{&kNonPersistent, {"=non_persistent/"}},
+    Rule{&kLocal, {"iter_#_#_local.pt"}},
+    Rule{&kInternEvo, {"model_tp#_*pp#*.pt"}},
+    Rule{&kNanotron, {"checkpoint_metadata.json", "model/"}},
+    Rule{&kTfOrFlax, {"flax_model*.msgpack"}},
+    Rule{&kTfOrFlax, {"tf_model*.h5"}},
 };
 
 // The same for a path that is a file.
@@ -101,6 +111,8 @@ constexpr std::array kFileRules = {
     FileRule{&kPaddle, "*.pdopt"},
     FileRule{&kGguf, "*.gguf"},
     FileRule{&kOnnx, "*.onnx"},
+    FileRule{&kTfOrFlax, "flax_model*.msgpack"},
+    FileRule{&kTfOrFlax, "tf_model*.h5"},
 };
 
 constexpr Sibling kBridge = {"torch_dist", "software.bridge", "none"};
@@ -110,6 +122,11 @@ constexpr Sibling kSwift = {"hf", "software.swift", "none"};
 constexpr Sibling kSlime = {"torch_dist", "software.slime", "none"};
 constexpr Sibling kVerl = {"torch_dist", "software.verl", "none"};
 constexpr Sibling kNemoTwo = {"torch_dist", "software.nemo_two", "none"};
+constexpr Sibling kNemoRl = {"dcp", "software.nemo_rl", "none"};
+constexpr Sibling kComposer = {"torch_files", "software.composer", "none"};
+constexpr Sibling kRlinf = {"dcp", "software.rlinf", "none"};
+constexpr Sibling kOlmoCore = {"dcp", "software.olmo_core", "none"};
+constexpr Sibling kColossal = {"hf", "software.colossal", "none"};
 
 constexpr std::array kWriters = {
     Rule{&kBridge, {"run_config.yaml"}},
@@ -124,6 +141,13 @@ constexpr std::array kWriters = {
     Rule{&kVerl, {"transformer_config.json"}},
     Rule{&kVerl, {"actor/"}},
     Rule{&kNemoTwo, {"weights/", "context/"}},
+    Rule{&kNemoRl, {"training_info.json", "policy/"}},
+    Rule{&kComposer, {"latest-rank#.pt"}},
+    Rule{&kComposer, {"ep#-ba#-rank#.pt"}},
+    Rule{&kComposer, {"ep#-ba#/"}},
+    Rule{&kRlinf, {"dcp_checkpoint/"}},
+    Rule{&kOlmoCore, {"model_and_optim/", ".metadata.json"}},
+    Rule{&kColossal, {"modeling/", "running_states.json"}},
 };
 
 constexpr bool is_digit(char c) { return c >= '0' && c <= '9'; }

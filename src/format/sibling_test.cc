@@ -66,6 +66,18 @@ std::vector<Row> inventory() {
       {"gguf", {"llama-Q4_K_M-00001-of-00002.gguf", "README.md"}},
       {"onnx", {"model.onnx", "model.onnx_data"}},
       {"onnx", {"config.json", "onnx/model.onnx"}},
+      {"local", {"0/iter_0000010_0_local.pt", "1/iter_0000010_1_local.pt"}},
+      {"local", {"iter_0000010_3_local.pt"}},
+      {"internevo", {"20/model_tp0_pp0.pt", "20/topo_tp0_pp0.json", "20/optimizer_tp0_pp0_zo0.pt"}},
+      {"internevo", {"model_tp0_wp1_pp0.pt", "context.pt"}},
+      {"internevo", {"model_tp0_pp0_zo3.pt"}},
+      {"nanotron",
+       {"latest.txt", "10/checkpoint_metadata.json", "10/model_config.json",
+        "10/model/model/decoder/0/pp_block/attn/o_proj/"
+        "model_weight_pp-rank-0-of-1_tp-rank-0-of-2.safetensors",
+        "10/random/tp-0-of-1_dp-0-of-1_pp-0-of-1.pt"}},
+      {"tf_or_flax", {"config.json", "flax_model-00001-of-00002.msgpack"}},
+      {"tf_or_flax", {"config.json", "tf_model.h5"}},
   };
 }
 
@@ -110,6 +122,7 @@ TEST(Sibling, FilesAreRecognisedByName) {
   EXPECT_EQ(recognise_sibling_file("optimizer.pdopt")->format, "paddle");
   EXPECT_EQ(recognise_sibling_file("rank0.engine")->format, "tensorrt_llm");
   EXPECT_EQ(recognise_sibling_file("mp_rank_00_model_states.pt")->format, "deepspeed");
+  EXPECT_EQ(recognise_sibling_file("tf_model.h5")->format, "tf_or_flax");
   EXPECT_EQ(recognise_sibling_file("model.safetensors"), nullptr);
 }
 
@@ -163,6 +176,18 @@ TEST(Sibling, WritersOfWhatWeReadAreNamed) {
               ElementsAre("ms-swift"));
   EXPECT_THAT(writers_of({"global_step_5/actor/dist_ckpt/.metadata"}), ElementsAre("verl", "verl"));
   EXPECT_THAT(writers_of({"context/io.json", "weights/.metadata"}), ElementsAre("NeMo 2"));
+  EXPECT_THAT(writers_of({"step_2/training_info.json", "step_2/policy/tokenizer/a",
+                          "step_2/policy/weights/.metadata"}),
+              ElementsAre("NeMo-RL"));
+  EXPECT_THAT(writers_of({"latest-rank0.pt"}), ElementsAre("Composer (LLM-Foundry)"));
+  EXPECT_THAT(writers_of({"ep1-ba20/.metadata", "ep0-ba10/.metadata"}),
+              ElementsAre("Composer (LLM-Foundry)"));
+  EXPECT_THAT(writers_of({"global_step_5/actor/dcp_checkpoint/.metadata"}),
+              ElementsAre("verl", "RLinf"));
+  EXPECT_THAT(writers_of({"step100/.metadata.json", "step100/model_and_optim/.metadata"}),
+              ElementsAre("OLMo-core"));
+  EXPECT_THAT(writers_of({"epoch-0_step-5/running_states.json", "epoch-0_step-5/modeling/a"}),
+              ElementsAre("ColossalAI"));
   EXPECT_THAT(writers_of({"model.safetensors"}), IsEmpty());
 }
 

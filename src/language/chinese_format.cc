@@ -274,8 +274,8 @@ std::span<const Sentence> chinese_of_format() {
        "{}: {} 是没有完成的下载，旁边没有检查点；请重新下载"},
       {"{}: found {}, expected .metadata, *.safetensors or iter_* folders",
        "{}: 发现 {}，应为 .metadata、*.safetensors 或 iter_* 文件夹"},
-      {"{}: found {}; further down there is {}; give its folder",
-       "{}: 发现 {}；更深处有 {}；请给出它的文件夹"},
+      {"{}: found {}; further down there is {}; give that path",
+       "{}: 发现 {}；更深处有 {}；请给出该路径"},
       {"{} and {} more", "{} 等（另有 {} 个）"},
       {"{} of {} tensors are an adapter's, beside the base model that it was trained with: '{}' "
        "makes the trained model of both, 'convert' with {} makes the base alone, with {} --to hf "

@@ -5,6 +5,7 @@ import shutil
 
 import pytest
 import torch
+import torch.distributed.checkpoint as dcp
 from checkpoints import GOLDEN, assert_same, load_hf
 
 LLAMA = GOLDEN / "hf" / "llama3" / "hf"
@@ -61,6 +62,86 @@ def test_the_state_of_a_run(shardwright, model, tmp_path):
     done = shardwright("convert", folder / "latest-rank0.pt", tmp_path / "out", "--to", "torch_dist")
     assert "optimizers" in done.stdout + done.stderr
     shardwright("diff", tmp_path / "out", LLAMA)
+
+
+def composers(run, tensors):
+    """The whole state in a file, and a link that names the last of them."""
+    torch.save({"state": {"model": tensors, "optimizers": {}}, "rng": []}, run / "ep1-ba20-rank0.pt")
+    torch.save({"state": {"model": {}, "optimizers": {}}, "rng": []}, run / "ep0-ba10-rank0.pt")
+    (run / "latest-rank0.pt").symlink_to("ep1-ba20-rank0.pt")
+    return "latest-rank0.pt"
+
+
+def rlinfs(run, tensors):
+    """Shards, and the whole weights once more."""
+    actor = run / "global_step_5" / "actor"
+    state = {"model": tensors, "optimizers": {"state": {"w": {"exp_avg": torch.ones(2)}}}}
+    dcp.save({"fsdp_checkpoint": state}, checkpoint_id=str(actor / "dcp_checkpoint"), no_dist=True)
+    (actor / "model_state_dict").mkdir()
+    torch.save(tensors, actor / "model_state_dict" / "full_weights.pt")
+    return "global_step_5/actor/dcp_checkpoint"
+
+
+def olmo_cores(run, tensors):
+    for number in (100, 50):
+        step = run / f"step{number}"
+        state = {"model": tensors, "optim": {"w": {"exp_avg": torch.ones(2)}}}
+        dcp.save(state, checkpoint_id=str(step / "model_and_optim"), no_dist=True)
+        (step / "train").mkdir()
+        torch.save({"global_step": number}, step / "train" / "rank0.pt")
+        (step / ".metadata.json").write_text("{}")
+        (step / "config.json").write_text("{}")
+    return "step100/model_and_optim"
+
+
+def colossals(run, tensors):
+    save = run / "epoch-0_step-5"
+    for folder in ("modeling", "optimizer"):
+        (save / folder).mkdir(parents=True)
+    torch.save(tensors, save / "modeling" / "pytorch_model-00001.bin")
+    index = {"metadata": {}, "weight_map": dict.fromkeys(tensors, "pytorch_model-00001.bin")}
+    (save / "modeling" / "pytorch_model.bin.index.json").write_text(json.dumps(index))
+    torch.save({0: {"exp_avg": torch.ones(2)}}, save / "optimizer" / "pytorch_optim-00001.bin")
+    (save / "running_states.json").write_text("{}")
+    return "epoch-0_step-5/modeling"
+
+
+@pytest.mark.parametrize("lay_out", [composers, rlinfs, olmo_cores, colossals])
+def test_what_lies_further_down_is_named_and_not_taken(shardwright, tmp_path, lay_out):
+    run = tmp_path / "run"
+    run.mkdir()
+    further_down = lay_out(run, load_hf(LLAMA))
+    told = json.loads(shardwright("diagnose", run, "--json", expect=1).stdout)
+    assert [finding["code"] for finding in told["findings"]] == ["L41"]
+    assert told["next"] == f"shardwright diagnose {run}/{further_down}"
+    writer = {composers: "Composer", rlinfs: "RLinf", olmo_cores: "OLMo-core", colossals: "ColossalAI"}
+    assert writer[lay_out] in " ".join(told["evidence"])
+    refused = shardwright("convert", run, tmp_path / "out", "--to", "safetensors", expect=2)
+    assert "SW0300" in refused.stderr and further_down in refused.stderr
+    assert not (tmp_path / "out").exists()
+    shardwright("diagnose", run / further_down)
+    shardwright("convert", run / further_down, tmp_path / "out", "--to", "hf", "--hf-config", LLAMA)
+    shardwright("diff", tmp_path / "out", LLAMA)
+
+
+def test_what_is_kept_for_a_restart(shardwright, tmp_path):
+    """Megatron's global non-persistent saves are checkpoints, one folder further down; local ones, a
+    file for each rank, only their run reads."""
+    run = GOLDEN / "mcore" / "dense_te" / "v0.16.1" / "tp2pp2-torch_dist-full"
+    shutil.copytree(run / "iter_0000010", tmp_path / "global/non_persistent/iter_0000010")
+    told = json.loads(shardwright("diagnose", tmp_path / "global", "--json").stdout)
+    assert told["next"] == f"shardwright diagnose {tmp_path}/global/non_persistent"
+    told = json.loads(shardwright("diagnose", tmp_path / "global/non_persistent", "--json").stdout)
+    assert told["format"] == "torch_dist"
+
+    for rank in range(2):
+        folder = tmp_path / "local" / str(rank)
+        folder.mkdir(parents=True)
+        torch.save({"w": torch.ones(2)}, folder / f"iter_0000010_{rank}_local.pt")
+    told = json.loads(shardwright("diagnose", tmp_path / "local", "--json").stdout)
+    assert told["format"] == "local" and [each["code"] for each in told["findings"]] == ["L34"]
+    refused = shardwright("verify", tmp_path / "local", expect=2)
+    assert "SW0301" in refused.stderr and "--save" in refused.stderr
 
 
 @pytest.mark.parametrize("key", [None, "state_dict", "model", "module"])
