@@ -129,13 +129,11 @@ std::optional<std::int64_t> told_vocabulary(const Arguments& arguments) {
   return is_told ? std::optional(*tokens) : std::nullopt;
 }
 
-// Providers of Megatron-Bridge pad what they are told, or don't.
+// Providers of Megatron-Bridge pad what they are told, or don't; what they are told is a name of
+// theirs alone.
 std::optional<std::int64_t> words_of_provider(const Arguments& arguments) {
   const auto exact = arguments.find("vocab_size");
-  const bool is_padded = arguments.contains("padded_vocab_size");
-  if (is_padded || exact == arguments.end() || !arguments.contains("should_pad_vocab")) {
-    return std::nullopt;
-  }
+  if (exact == arguments.end() || !arguments.contains("should_pad_vocab")) return std::nullopt;
   const auto* tokens = std::get_if<std::int64_t>(&exact->second);
   return tokens != nullptr && *tokens > 0 ? std::optional(*tokens) : std::nullopt;
 }

@@ -30,6 +30,8 @@ TEST(TrueVocabulary, IsWhatAProviderSaysBeforePadding) {
     arguments.insert_or_assign("should_pad_vocab", pads);
     EXPECT_EQ(true_vocabulary(arguments), 500);
   }
+  arguments.insert_or_assign("padded_vocab_size", std::int64_t{512});
+  EXPECT_EQ(true_vocabulary(arguments), 500) << "without a tokenizer's name beside it";
   arguments.insert_or_assign("vocab_size", std::monostate());
   EXPECT_EQ(true_vocabulary(arguments), std::nullopt);
 }

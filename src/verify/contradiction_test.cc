@@ -154,6 +154,18 @@ TEST_F(Contradiction, OfTokensThatWouldBeCutOffIsRefused) {
   EXPECT_THAT(objects_of(planted_.path(), Code::kArgumentsContradict), testing::SizeIs(1));
 }
 
+TEST_F(Contradiction, OfTokensOfAProviderIsRefusedWithoutATokenizer) {
+  constexpr const char* kConfig = "iter_0000000/hf/config.json";
+  auto config = nlohmann::json::parse(planted_.get(kConfig));
+  const std::int64_t rows = config.at("vocab_size").get<std::int64_t>();
+  config["vocab_size"] = rows - 4;
+  planted_.put(kConfig, config.dump());
+  set("vocab_size", rows);
+  EXPECT_TRUE(prepare_conversion(request("hf"))) << "they may be padded already";
+  set("should_pad_vocab", false);
+  EXPECT_THAT(refusal("hf").message, HasSubstr("the rest of which would be lost"));
+}
+
 TEST_F(Contradiction, IsToldWhereItGoesAlong) {
   set("ffn_hidden_size", std::int64_t{7});
   for (const std::string_view format : {"torch_dist", "legacy"}) {
