@@ -234,9 +234,9 @@ constexpr std::array<CommandHelp, kCommandCount> kHelps = {{
         .usage = "BASE ADAPTER OUT",
         .details =
             "BASE is a Hugging Face model in any of the ways that convert reads, ADAPTER a folder "
-            "with adapter_config.json and adapter_model.safetensors. Products are summed in "
-            "float32 and each weight is rounded once, to the type that it has in BASE or to "
-            "--dtype. No model is loaded: memory is as with convert.",
+            "with adapter_config.json and adapter_model.safetensors or adapter_model.bin. Products "
+            "are summed in float32 and each weight is rounded once, to the type that it has in "
+            "BASE or to --dtype. No model is loaded: memory is as with convert.",
     },
     {
         .name = "average",
