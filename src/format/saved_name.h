@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstddef>
 #include <string_view>
 
 #include "codec/torch_file.h"
@@ -9,11 +10,13 @@ namespace shardwright {
 
 /// torch.save calls the folder in an archive as the file that it writes. Of files whose place among
 /// others only their names tell, two that are in each other's place show by that. `saved_as` may be
-/// anything else, as of files that were saved through an open one. Error: kRankMisplaced where it
-/// is the name of `file` with other numbers.
-[[nodiscard]] Status check_saved_name(const ReadableFile& file, std::string_view saved_as);
+/// anything else, as of files that were saved through an open one. `others`: so many numbers of the
+/// name, the first ones, are no rank's and may be others (a layer's). Error: kRankMisplaced where
+/// it is the name of `file` with other numbers.
+[[nodiscard]] Status check_saved_name(const ReadableFile& file, std::string_view saved_as,
+                                      std::size_t others = 0);
 
 /// TorchFile::open of such a file.
-[[nodiscard]] Result<TorchFile> open_rank_file(const ReadableFile& file);
+[[nodiscard]] Result<TorchFile> open_rank_file(const ReadableFile& file, std::size_t others = 0);
 
 }  // namespace shardwright

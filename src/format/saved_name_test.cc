@@ -10,11 +10,11 @@ namespace shardwright {
 namespace {
 using testing::HasSubstr;
 
-Status checked(const std::string& path, std::string_view saved_as) {
+Status checked(const std::string& path, std::string_view saved_as, std::size_t others = 0) {
   MemoryDirectory directory;
   directory.put(path, "");
   const auto file = directory.open(path).value();
-  return check_saved_name(*file, saved_as);
+  return check_saved_name(*file, saved_as, others);
 }
 
 TEST(SavedName, OfAnotherRankIsRefused) {
@@ -25,6 +25,8 @@ TEST(SavedName, OfAnotherRankIsRefused) {
   EXPECT_THAT(swapped.error().message,
               HasSubstr("was saved as zero_pp_rank_0_mp_rank_00_optim_states.pt"));
   EXPECT_FALSE(checked("consolidated.10.pth", "consolidated.01"));
+  EXPECT_FALSE(checked("layer_02-model_01-model_states.pt", "layer_02-model_00-model_states", 1));
+  EXPECT_TRUE(checked("layer_03-model_01-model_states.pt", "layer_02-model_01-model_states", 1));
 }
 
 TEST(SavedName, SaysNothingWhereItIsNoRanksName) {

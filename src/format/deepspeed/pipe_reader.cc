@@ -402,9 +402,10 @@ class PipeReader {
   }
 
   Result<LayerTensors> read_layer(const std::string& path) {
+    constexpr std::size_t kLayerNumbers = 1;  // layers may have been numbered anew
     const std::uint32_t file = number_of(path);
     const auto opened = SW_TRY(checkpoint_.files->get(file));
-    const TorchFile torch = SW_TRY(open_rank_file(*opened));
+    const TorchFile torch = SW_TRY(open_rank_file(*opened, kLayerNumbers));
     const pickle::Value pairs = dict_pairs(torch.root());
     LayerTensors tensors;
     for (std::size_t i = 0; i < pairs.size(); ++i) {
