@@ -256,7 +256,8 @@ def test_adam_beside_another_over_float32_has_no_master_weights(shardwright, meg
     done = shardwright("convert", tmp_path / "in", tmp_path / "out", "--to", "torch_dist", *keep)
     # The experts of a layer are one.
     count = len({re.sub(r"local_experts\.\d+|weight\d+$", "", name) for name, _ in model.named_parameters()})
-    assert f"note: {count} parameters, embedding.word_embeddings.weight the first, are float32" in done.stderr
+    first = "embedding.word_embeddings.weight the first"
+    assert f"note: {count} parameters (float32), {first}, have no master weight" in done.stderr
 
     other, resumed = trained_in_float32((7,))
     state = {"model": megatron.sharded(other)}
