@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <tuple>
 #include <utility>
 
 #include "base/prepare_ahead.h"
@@ -20,7 +21,7 @@ void fetch_ends(const ReadableFile& file) {
   const std::span<std::byte> end = std::span(bytes).first(static_cast<std::size_t>(count));
   // Whoever reads it tells what is wrong with it.
   if (!file.read_at(0, end)) return;
-  static_cast<void>(file.read_at(file.size() - count, end));
+  std::ignore = file.read_at(file.size() - count, end);
 }
 
 }  // namespace

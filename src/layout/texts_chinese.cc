@@ -4,7 +4,7 @@
 namespace shardwright {
 namespace {
 
-constexpr std::array kChineseTexts = {
+constexpr auto kChineseTexts = std::to_array<Text>({
     Text{"L01",
          "若加载器因 PP>1 而按 mp_rank_{{tp}}_{{pp}}_{{ep}} 查找，则找不到：该 "
          "checkpoint 只有 mp_rank_{{tp}}_{{pp}}。PP 不会增加 expert 坐标，请使用非 "
@@ -352,7 +352,7 @@ constexpr std::array kChineseTexts = {
     Text{"writer.aiak_optimizer", " AIAK 优化器"},
     Text{"writer.of_2022", " 2022 年短暂存在的写法"},
     Text{"writer.old_optimizer", "旧版分布式优化器"},
-};
+});
 
 }  // namespace
 

@@ -15,7 +15,7 @@ struct Text {
 
 // In order of the keys, which are those of texts_chinese.cc too. `L07` is a finding; other keys
 // begin with what they are about.
-inline constexpr std::array kEnglishTexts = {
+inline constexpr auto kEnglishTexts = std::to_array<Text>({
     Text{"L01",
          "A loader that takes PP>1 for three coordinates expects mp_rank_{{tp}}_{{pp}}_{{ep}}, "
          "but this checkpoint only has mp_rank_{{tp}}_{{pp}}. PP does not add an expert "
@@ -410,6 +410,6 @@ inline constexpr std::array kEnglishTexts = {
     Text{"writer.aiak_optimizer", "AIAK's optimizer"},
     Text{"writer.of_2022", "a short-lived writer of 2022"},
     Text{"writer.old_optimizer", "an old distributed optimizer"},
-};
+});
 
 }  // namespace shardwright

@@ -161,7 +161,8 @@ TEST_F(Contradiction, OfTokensOfAProviderIsRefusedWithoutATokenizer) {
   config["vocab_size"] = rows - 4;
   planted_.put(kConfig, config.dump());
   set("vocab_size", rows);
-  EXPECT_TRUE(prepare_conversion(request("hf"))) << "they may be padded already";
+  set("tokenizer_type", std::string("NullTokenizer"));
+  EXPECT_TRUE(prepare_conversion(request("hf"))) << "one of them may be no token";
   set("should_pad_vocab", false);
   EXPECT_THAT(refusal("hf").message, HasSubstr("the rest of which would be lost"));
 }
