@@ -254,6 +254,7 @@ class PeftForm {
     Catalog catalog = drafting_.catalog;
     std::vector<DraftTensor> drafts = SW_TRY(
         draft_hf_model(facts, {options}, catalog, *drafting_.source().files, none, about_copies));
+    SW_TRY(check_layer_dtypes(drafts, keys));
     for (const DraftTensor& draft : drafts) {
       if (!draft.desc.name.starts_with(kHfExtraPrefix)) continue;
       return fail(Code::kDuplicateName,

@@ -45,8 +45,9 @@ bool is_one_shard(const StoredTensor& tensor, std::int64_t ways) {
 }
 
 std::string layers_of(std::string_view name) {
+  constexpr std::string_view kLayers = ".layers";
   const std::size_t at = name.rfind(".layers.");
-  return std::string(name.substr(0, at == std::string_view::npos ? name.size() : at + 7));
+  return std::string(name.substr(0, at == std::string_view::npos ? at : at + kLayers.size()));
 }
 
 }  // namespace

@@ -74,15 +74,17 @@ class ModelCheck {
   }
 
  private:
+  Status tell_no_config() {
+    report_.notes.emplace_back(
+        "no config.json is near, so the model's tensors are not held against a family; "
+        "--hf-config names one");
+    return {};
+  }
+
   // Under Megatron's names, to which config.json leads, as a conversion sees the model.
   Status check_local_numbers() {
     const std::string config = SW_TRY(config_text_of(choice_, checkpoint_));
-    if (config.empty()) {
-      report_.notes.emplace_back(
-          "no config.json is near, so the model's tensors are not held against a family; "
-          "--hf-config names one");
-      return {};
-    }
+    if (config.empty()) return tell_no_config();
     ConvertRequest request;
     static_cast<FamilyChoice&>(request) = choice_;
     static_cast<SourceOptions&>(request) = source_;
@@ -232,12 +234,7 @@ class ModelCheck {
     const bool needs_own = !checkpoint_.location.traits.is_named_by_family;
     const std::string config =
         needs_own ? checkpoint_.hf_config : SW_TRY(config_text_of(choice_, checkpoint_));
-    if (config.empty() && !needs_own) {
-      report_.notes.emplace_back(
-          "no config.json is near, so the model's tensors are not held against a family; "
-          "--hf-config names one");
-      return {};
-    }
+    if (config.empty() && !needs_own) return tell_no_config();
     if (config.empty()) {
       add_finding(report_, Code::kConfigMissing, "config.json",
                   "config.json is missing, so nothing says which tensors the model should have",

@@ -123,13 +123,6 @@ Result<std::string> config_from_params(std::string_view params, const Catalog& c
   return config.dump(kIndent) + "\n";
 }
 
-namespace {
-
-struct ToldHeads {
-  std::int64_t count = 0;
-  std::optional<std::int64_t> size;
-};
-
 std::optional<ToldHeads> told_heads(std::string_view settings) {
   const auto json = parse_json(settings, kParams);
   if (!json || !json->is_object()) return std::nullopt;
@@ -142,20 +135,14 @@ std::optional<ToldHeads> told_heads(std::string_view settings) {
   return std::nullopt;
 }
 
-}  // namespace
-
-std::optional<std::int64_t> told_query_rows(std::string_view settings, std::int64_t width) {
-  const auto heads = told_heads(settings);
-  if (!heads) return std::nullopt;
-  const auto rows = heads->size ? checked_mul(heads->count, *heads->size) : width;
+std::optional<std::int64_t> ToldHeads::rows_in(std::int64_t width) const {
+  const auto rows = size ? checked_mul(count, *size) : width;
   return rows && *rows > 0 ? rows : std::nullopt;
 }
 
-std::optional<std::int64_t> told_head_size(std::string_view settings, std::int64_t width) {
-  const auto heads = told_heads(settings);
-  if (!heads) return std::nullopt;
-  if (heads->size) return heads->size;
-  return width % heads->count == 0 ? std::optional(width / heads->count) : std::nullopt;
+std::optional<std::int64_t> ToldHeads::size_in(std::int64_t width) const {
+  if (size) return size;
+  return width % count == 0 ? std::optional(width / count) : std::nullopt;
 }
 
 }  // namespace shardwright

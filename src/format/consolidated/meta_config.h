@@ -16,13 +16,18 @@ namespace shardwright {
 [[nodiscard]] Result<std::string> config_from_params(std::string_view params,
                                                      const Catalog& catalog, Notes& notes);
 
-/// How many rows all heads have for queries, as a params.json or config.json says of a model
-/// `width` wide; nullopt where it doesn't.
-[[nodiscard]] std::optional<std::int64_t> told_query_rows(std::string_view settings,
-                                                          std::int64_t width);
+/// The heads of a model, as its params.json or config.json says.
+struct ToldHeads {
+  std::int64_t count = 0;            ///< more than 0
+  std::optional<std::int64_t> size;  ///< rows of one, where that is said
 
-/// The same of one head.
-[[nodiscard]] std::optional<std::int64_t> told_head_size(std::string_view settings,
-                                                         std::int64_t width);
+  /// Of a model that is so wide: the rows of all for queries, and those of one. nullopt for what
+  /// can't be.
+  [[nodiscard]] std::optional<std::int64_t> rows_in(std::int64_t width) const;
+  [[nodiscard]] std::optional<std::int64_t> size_in(std::int64_t width) const;
+};
+
+/// nullopt where settings say nothing of heads.
+[[nodiscard]] std::optional<ToldHeads> told_heads(std::string_view settings);
 
 }  // namespace shardwright

@@ -89,6 +89,15 @@ class MetaReader {
     return norm == nullptr ? 0 : norm->place.shape[0];
   }
 
+  // What the model's settings say of its heads, held against the tensors.
+  Status check_heads(const std::optional<ToldHeads>& told) const {
+    const auto rows = told ? told->rows_in(width()) : std::nullopt;
+    const auto size = told ? told->size_in(width()) : std::nullopt;
+    SW_TRY(defects_.report(check_queries(rows)));
+    return defects_.report(check_head_size(size));
+  }
+
+ private:
   // A file for each rank: no rank's shapes say how many there were, but the whole model's do. It
   // has as many rows of queries as it is wide, unless its settings tell of other heads.
   Status check_queries(std::optional<std::int64_t> told) const {
@@ -128,7 +137,6 @@ class MetaReader {
         shown, *told);
   }
 
- private:
   [[nodiscard]] std::int64_t count() const { return static_cast<std::int64_t>(ranks_.size()); }
 
   [[nodiscard]] const StateDictTensor* find(auto&& is_it) const {
@@ -170,7 +178,7 @@ class MetaReader {
     const auto [number, file] = SW_TRY(std::move(opened));
     SW_TRY(judge_pickles(*file, path, checkpoint_, defects_));
     ranks_.push_back({number, SW_TRY(read_state_dict(*file))});
-    SW_TRY(check_saved_name(*file, ranks_.back().dict.saved_as));
+    SW_TRY(defects_.report(check_saved_name(*file, ranks_.back().dict.saved_as)));
     tell_left_out(ranks_.back().dict, path, checkpoint_);
     return {};
   }
@@ -271,8 +279,7 @@ class ConsolidatedSource final : public SourceFormat {
     if (!has_config) {
       settings = SW_TRY(read_if_there(*checkpoint.directory, kParamsFile, kMostTextBytes));
     }
-    SW_TRY(defects.report(reader.check_queries(told_query_rows(settings, reader.width()))));
-    SW_TRY(defects.report(reader.check_head_size(told_head_size(settings, reader.width()))));
+    SW_TRY(reader.check_heads(told_heads(settings)));
     if (has_config || settings.empty()) return {};
     auto config = config_from_params(settings, checkpoint.catalog, checkpoint.notes);
     if (config) {

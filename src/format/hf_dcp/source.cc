@@ -15,6 +15,24 @@
 namespace shardwright {
 namespace {
 
+// Whether some tensor is called as a Hugging Face model's embedding, head or attention is, or as
+// trainers of such models call it, whatever stands before its name. Enough to look for the family.
+bool has_hf_names(const Catalog& catalog) {
+  // The last ones are of models whose embedding is lost.
+  constexpr std::array<std::string_view, 10> kEndings = {
+      "embed_tokens.weight",     "tok_embeddings.weight", "wte.weight",
+      "word_embeddings.weight",  "embeddings.weight",     "embed_in.weight",
+      "self_attn.o_proj.weight", "attention.wo.weight",   "attn.output_proj.weight",
+      "lm_head.weight"};
+  return std::ranges::any_of(catalog.tensors, [&](const StoredTensor& tensor) {
+    const std::string name = without_module_wrappers(tensor.desc.name);
+    return std::ranges::any_of(kEndings, [&](std::string_view ending) {
+      return name.ends_with(ending) &&
+             (name.size() == ending.size() || name[name.size() - ending.size() - 1] == '.');
+    });
+  });
+}
+
 class HfDcpSource final : public SourceFormat {
  public:
   std::string_view name() const override { return "hf_dcp"; }
@@ -58,22 +76,6 @@ class HfDcpSource final : public SourceFormat {
 const SourceFormat& hf_dcp_source() {
   static const HfDcpSource format;
   return format;
-}
-
-bool has_hf_names(const Catalog& catalog) {
-  // The last ones are of models whose embedding is lost.
-  constexpr std::array<std::string_view, 10> kEndings = {
-      "embed_tokens.weight",     "tok_embeddings.weight", "wte.weight",
-      "word_embeddings.weight",  "embeddings.weight",     "embed_in.weight",
-      "self_attn.o_proj.weight", "attention.wo.weight",   "attn.output_proj.weight",
-      "lm_head.weight"};
-  return std::ranges::any_of(catalog.tensors, [&](const StoredTensor& tensor) {
-    const std::string name = without_module_wrappers(tensor.desc.name);
-    return std::ranges::any_of(kEndings, [&](std::string_view ending) {
-      return name.ends_with(ending) &&
-             (name.size() == ending.size() || name[name.size() - ending.size() - 1] == '.');
-    });
-  });
 }
 
 }  // namespace shardwright
