@@ -15,6 +15,7 @@
 
 #include "base/checked.h"
 #include "base/fail.h"
+#include "io/dirty_bytes.h"
 #include "io/file_link.h"
 #include "io/pending_call.h"
 #include "io/retries.h"
@@ -149,9 +150,11 @@ class LocalWritableFile final : public WritableFile {
   }
 
   void start_writeback(std::uint64_t offset, std::uint64_t length) const override {
+    const std::optional<ByteRange> batch = dirty_.add(offset, length);
+    if (!batch) return;
     // Only a hint: the result, and any failed write, shows in sync().
-    (void)::sync_file_range(fd_.get(), static_cast<off_t>(offset), static_cast<off_t>(length),
-                            SYNC_FILE_RANGE_WRITE);
+    (void)::sync_file_range(fd_.get(), static_cast<off_t>(batch->offset),
+                            static_cast<off_t>(batch->length), SYNC_FILE_RANGE_WRITE);
   }
 
   Status sync() override {
@@ -203,6 +206,7 @@ class LocalWritableFile final : public WritableFile {
   UniqueFd fd_;
   std::string name_;
   std::uint64_t size_;
+  mutable DirtyBytes dirty_;
   int sync_errno_ = 0;
   bool was_named_ = has_name(fd_.get());  // some file systems count no names
 };
