@@ -12,6 +12,7 @@
 #include "compare/tensor_values.h"
 #include "layout/state_name.h"
 #include "plan/canonical.h"
+#include "tensor/convert.h"
 
 namespace shardwright {
 namespace {
@@ -58,12 +59,30 @@ Box begin_of(Box tile) {
   return tile;
 }
 
+std::unexpected<Error> refuse_type(const Pair& pair) {
+  return fail(Code::kOptimizerMismatch,
+              "tensor {}: found a weight of {} and a master weight of {}, which cannot be rounded "
+              "to it; they are of two saves, or the weight was changed afterwards",
+              pair.weight->desc.name, torch_name(pair.weight->desc.dtype),
+              torch_name(pair.master->desc.dtype));
+}
+
+// Nobody trains integers. Of float8, whose scales may be elsewhere, that is told when it is
+// compared.
+Status check_types(const std::vector<Pair>& pairs) {
+  for (const Pair& pair : pairs) {
+    if (is_integer(pair.weight->desc.dtype)) return refuse_type(pair);
+  }
+  return {};
+}
+
 Status check_pair(SourceFiles& files, const Pair& pair, Extent extent = Extent::kAll) {
   const TensorDesc& weight = pair.weight->desc;
   if (!(pair.master->desc.shape == weight.shape)) {
     return fail(Code::kOptimizerMismatch, "tensor {}: found a master weight {}, expected {}",
                 weight.name, to_string(pair.master->desc.shape), to_string(weight.shape));
   }
+  if (!is_supported({pair.master->desc.dtype, weight.dtype, 0.0})) return refuse_type(pair);
   const Plan plan = plan_of(pair);
   TensorValues values(plan, files);
   const TileGrid grid = values.grid(0);
@@ -144,7 +163,9 @@ bool has_master_weights(const Catalog& catalog) {
 Result<MasterWeightCheck> plan_master_weights(const Catalog& catalog) {
   MasterWeightCheck check;
   std::unordered_set<std::string_view> told;  // of which it is known whether they are proven
-  for (const Pair& pair : SW_TRY(pairs_of(catalog))) {
+  const std::vector<Pair> pairs = SW_TRY(pairs_of(catalog));
+  SW_TRY(check_types(pairs));
+  for (const Pair& pair : pairs) {
     told.insert(pair.weight->desc.name);
     for (const StoredTensor* tensor : {pair.weight, pair.master}) {
       check.bytes += SW_TRY(size_of(*tensor));
@@ -166,6 +187,7 @@ Result<MasterWeightCheck> plan_master_weights(const Catalog& catalog) {
 Result<SampledMasters> sample_master_weights(const Catalog& catalog, SourceFiles& files) {
   constexpr std::size_t kMostPairs = 256;
   const std::vector<Pair> pairs = SW_TRY(pairs_of(catalog));
+  SW_TRY(check_types(pairs));
   SampledMasters sampled;
   sampled.looked_at = std::min(pairs.size(), kMostPairs);
   for (std::size_t i = 0; i < sampled.looked_at; ++i) {

@@ -53,6 +53,9 @@ std::span<const Sentence> chinese_of_compare() {
        "{0}: SHA-256 为 {1}，{3} 说应为 {2}；{4}"},
       {"reading what is written for its SHA-256", "正在读取已写的内容以计算 SHA-256"},
       {"tensor {}: found a master weight {}, expected {}", "张量 {}: 主权重为 {}，应为 {}"},
+      {"tensor {}: found a weight of {} and a master weight of {}, which cannot be rounded to it; "
+       "they are of two saves, or the weight was changed afterwards",
+       "张量 {}: 权重是 {}，主权重是 {}，后者无法舍入成前者；两者来自两次保存，或者权重后来被改过"},
       {"tensor {}: found a master weight that, rounded to {}, is not the weight at {}; its "
        "optimizer state belongs to another parameter or another step: convert without it "
        "(--optimizer drop)",

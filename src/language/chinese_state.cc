@@ -110,6 +110,7 @@ std::span<const Sentence> chinese_of_state() {
       {"shape {} has an extent above 2^48", "形状 {} 有大于 2^48 的范围"},
       {"shape {} has more bytes than int64 holds", "形状 {} 的字节数超过 int64"},
       {"box at {} of shape {} does not lie inside {}", "位于 {}、形状为 {} 的 box 不在 {} 之内"},
+      {"found values of {}, which cannot be made {}", "值的类型是 {}，无法变成 {}"},
       {"value {} at element {} of the run does not fit {}", "该段元素 {1} 处的值 {0} 不适合 {2}"},
       {"tensor {}: chunks have {} axes, expected shape {}",
        "张量 {}: 各 chunk 有 {} 个轴，形状应为 {}"},

@@ -46,6 +46,10 @@ std::span<const Sentence> chinese_of_verify() {
        "not be noticed, but by digests ('hash --manifest', 'verify --against')",
        "文件没有说明自己属于哪个 rank 或哪次保存：若互换位置不会被发现，除非用摘要（'hash "
        "--manifest'、'verify --against'）"},
+      {"the files do not say which save they are of: one of another save among them would not be "
+       "noticed, but by digests ('hash --manifest', 'verify --against')",
+       "文件没有说明自己属于哪次保存：若其中混入另一次保存的文件不会被发现，除非用摘要（'hash "
+       "--manifest'、'verify --against'）"},
       {"{} master weights are not their weights, the first: {}",
        "{} 个主权重与其权重不符，第一个：{}"},
       {"hashing tensors", "正在计算张量的摘要"},

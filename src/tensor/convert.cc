@@ -84,7 +84,7 @@ double load_f64(DType dtype, const std::byte* bytes) {
       return static_cast<double>(f32_from_bf16(load<std::uint16_t>(bytes)));
     case DType::kF32:
       return static_cast<double>(load<float>(bytes));
-    default:
+    default:  // kF64: are_castable() comes first
       return load<double>(bytes);
   }
 }
@@ -107,7 +107,7 @@ bool store_f64(DType dtype, double value, std::byte* bytes) {
       store(bytes, narrow);
       return std::isinf(value) || !std::isinf(narrow);
     }
-    default:
+    default:  // kF64
       store(bytes, value);
       return true;
   }
@@ -143,15 +143,29 @@ bool convert_fast(const Conversion& conversion, std::int64_t count, const std::b
   return false;
 }
 
+bool are_castable(const Conversion& conversion) {
+  return is_castable_float(conversion.from) && is_castable_float(conversion.to);
+}
+
 }  // namespace
 
 bool is_supported(const Conversion& conversion) {
   if (conversion.is_identity()) return true;
-  return is_castable_float(conversion.from) && is_castable_float(conversion.to);
+  return are_castable(conversion);
 }
 
 Status convert_run(const Conversion& conversion, std::int64_t count, const std::byte* source,
                    std::int64_t source_stride, std::byte* target, std::int64_t target_stride) {
+  if (conversion.is_identity()) {
+    const int bytes = bytes_of(conversion.from);
+    strided_copy({{count}, {target_stride}, {source_stride}}, bytes, source, target);
+    return {};
+  }
+  // Values of other widths than the loops below know would be written behind the target.
+  if (!are_castable(conversion)) {
+    return fail(Code::kDtypeUnsupported, "found values of {}, which cannot be made {}",
+                torch_name(conversion.from), torch_name(conversion.to));
+  }
   const bool dense =
       source_stride == bytes_of(conversion.from) && target_stride == bytes_of(conversion.to);
   if (dense && convert_fast(conversion, count, source, target)) return {};

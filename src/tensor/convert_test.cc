@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
+#include <algorithm>
+#include <array>
 #include <bit>
 #include <cmath>
 #include <cstring>
@@ -101,6 +103,41 @@ TEST(Convert, RefusesFiniteValuesThatBecomeInfinite) {
             Code::kValueOverflow);
   const float infinity = std::numeric_limits<float>::infinity();
   EXPECT_EQ(convert_one<std::uint16_t>(DType::kF32, DType::kF16, infinity).value(), 0x7c00);
+}
+
+// Nothing is computed, so every type is copied as it is, by its own width: a NaN's bits too.
+TEST(Convert, CopiesWhatStaysAsItIs) {
+  std::array<std::byte, 64> source;
+  for (std::size_t i = 0; i < source.size(); ++i) source[i] = static_cast<std::byte>(0xff - i % 3);
+  for (int number = 0; number < kDTypeCount; ++number) {
+    const DType dtype = static_cast<DType>(number);
+    const int width = bytes_of(dtype);
+    std::array<std::byte, 64> target{};
+    ASSERT_TRUE(convert_run({dtype, dtype, 0.0}, 2, source.data(), width, target.data(), 2 * width))
+        << torch_name(dtype);
+    std::array<std::byte, 64> expected{};
+    std::copy_n(source.data(), width, expected.data());
+    std::copy_n(source.data() + width, width, expected.data() + 2 * width);
+    EXPECT_EQ(target, expected) << torch_name(dtype);
+  }
+}
+
+// Values of types that it does not know have other widths: it would write behind the target.
+TEST(Convert, TouchesNothingOfATypeThatItDoesNotKnow) {
+  for (const DType dtype : {DType::kI8, DType::kF8E4M3, DType::kBool, DType::kI32, DType::kC64}) {
+    const std::array<std::byte, 16> source{};
+    std::array<std::byte, 16> target;
+    target.fill(std::byte{7});
+    for (const Conversion& conversion :
+         {Conversion{DType::kF32, dtype, 0.0}, Conversion{dtype, DType::kF32, 0.0},
+          Conversion{dtype, dtype, 1.0}}) {
+      const Status status = convert_run(conversion, 1, source.data(), bytes_of(conversion.from),
+                                        target.data(), bytes_of(conversion.to));
+      ASSERT_FALSE(status) << torch_name(dtype);
+      EXPECT_EQ(status.error().code, Code::kDtypeUnsupported);
+      EXPECT_EQ(target.front(), std::byte{7});
+    }
+  }
 }
 
 TEST(Convert, AddsTheConstantBeforeRounding) {

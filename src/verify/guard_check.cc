@@ -90,7 +90,7 @@ class GuardCheck {
     if (is_derived) return {};
     if (has_component_names(named) && !has_named_components(named)) return {};
     drop_lone_states(named);
-    return compares_masters(named) ? compare_named_states(named) : Status();
+    return compare_named_states(named);
   }
 
  private:
@@ -276,20 +276,34 @@ class GuardCheck {
     report_.proven.push_back(phrase("proven.copies", {{"tensors", tensors}, {"copies", copies}}));
   }
 
-  // Ranks that hold alike pieces write alike files.
+  // Ranks that hold alike pieces write alike files. Of torch's own archives each has the name that
+  // it was saved under; DCP's are listed by `.metadata`, which is as good as any other save's.
   void tell_unguarded() {
     const std::vector<std::string>& files = checkpoint_.catalog.files;
-    const auto stored = std::ranges::count_if(
-        files, [](const std::string& file) { return file.ends_with(".distcp"); });
-    if (stored < 2) return;
-    report_.notes.emplace_back(
-        "the files do not say which ranks or save they are of: some in each other's place would "
-        "not be noticed, but by digests ('hash --manifest', 'verify --against')");
+    const auto count = [&](std::string_view ending) {
+      return std::ranges::count_if(files,
+                                   [&](const std::string& file) { return file.ends_with(ending); });
+    };
+    const auto data = count(".distcp");
+    if (data > 1) {
+      report_.notes.emplace_back(
+          "the files do not say which ranks or save they are of: some in each other's place would "
+          "not be noticed, but by digests ('hash --manifest', 'verify --against')");
+    } else if (data == 1 || count(".pt") + count(".pth") + count(".bin") > 1) {
+      report_.notes.emplace_back(
+          "the files do not say which save they are of: one of another save among them would not "
+          "be noticed, but by digests ('hash --manifest', 'verify --against')");
+    }
   }
 
   // Nothing is derived here, and fp8 weights are not their rounded master weights; but where files
   // of two steps are mixed, this shows it.
   Status compare_named_states(const Catalog& catalog) {
+    const auto planned = plan_master_weights(catalog);
+    if (!planned && planned.error().code == Code::kOptimizerMismatch) {
+      add_finding(report_, planned.error());
+    }
+    if (!compares_masters(catalog)) return {};
     Defects differing(Defects::Policy::kCollect);
     SW_TRY(check_master_weights(catalog, *checkpoint_.files, differing, workers_));
     if (differing.found().empty()) {

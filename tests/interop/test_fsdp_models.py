@@ -162,7 +162,24 @@ def test_ranks_that_a_mesh_lacks_hold_nothing(shardwright, ranks, tmp_path):
     shardwright("verify", tmp_path / "run")
     shutil.copy(tmp_path / "run/model_world_size_3_rank_2.pt", tmp_path / "run/model_world_size_3_rank_1.pt")
     done = shardwright("convert", tmp_path / "run", tmp_path / "out", "--to", "safetensors", expect=2)
-    assert "tensor sharded" in done.stderr and not (tmp_path / "out").exists()
+    assert "SW0319" in done.stderr and "rank_1.pt: was saved as model_world_size_3_rank_2.pt" in done.stderr
+    assert not (tmp_path / "out").exists()
+
+
+def test_ranks_in_each_others_place_are_noticed(shardwright, fsdp2, tmp_path):
+    """Each rank of verl loads the file of its name into its own pieces: with the wrong weights."""
+    run = tmp_path / "run"
+    shutil.copytree(fsdp2 / "verl" / "global_step_5" / "actor", run)
+    first, second = (run / f"model_world_size_2_rank_{rank}.pt" for rank in (0, 1))
+    first.rename(run / "other")
+    second.rename(first)
+    (run / "other").rename(second)
+    for command in (("verify", run), ("diff", run, fsdp2 / "verl/global_step_5/actor")):
+        done = shardwright(*command, expect=1 if command[0] == "verify" else 2)
+        told = done.stdout + done.stderr
+        assert "SW0319" in told and "rank_0.pt: was saved as model_world_size_2_rank_1.pt" in told
+    done = shardwright("convert", run, tmp_path / "out", "--to", "hf", expect=2)
+    assert "SW0319" in done.stderr and not (tmp_path / "out").exists()
 
 
 def test_an_optimizers_folder_has_no_weights(shardwright, tmp_path):

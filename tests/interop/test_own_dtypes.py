@@ -1,10 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """`--dtype` leaves alone what transformers holds in float32, and what scales stand beside."""
+import shutil
+
 import hf_models
 import pytest
 import torch
+import torch.distributed.checkpoint as dcp
 import transformers
-from checkpoints import GOLDEN, assert_same, load_dcp, load_hf
+from checkpoints import GOLDEN, assert_same, iteration_folder, load_dcp, load_hf
+from torch.distributed.checkpoint.metadata import TensorStorageMetadata
 
 LLAMA = GOLDEN / "hf" / "llama3" / "hf"
 FAMILIES = ("ernie4_5_moe", "beam", "hunyuan_v1_moe", "flint", "bailing_hybrid", "deepseek_v4")
@@ -72,3 +76,31 @@ def test_a_config_that_computes_otherwise_is_told(shardwright, tmp_path):
     (tmp_path / "hf" / "config.json").write_text(config)
     done = shardwright("convert", tmp_path / "run", tmp_path / "back", *flags)
     assert "fixed" not in done.stderr and "None" not in done.stderr
+
+
+@pytest.mark.parametrize("dtype", [torch.int8, torch.uint8, torch.float8_e4m3fn, torch.bool, torch.int32, torch.complex64], ids=str)
+def test_a_weight_that_no_master_weight_rounds_to(shardwright, tmp_path, dtype):
+    run = GOLDEN / "mcore/dense_te/v0.16.1/tp2pp2-torch_dist-full"
+    weight = "decoder.layers.mlp.linear_fc2.weight"
+    source = iteration_folder(run)
+    shutil.copytree(run, tmp_path / "run")
+    folder = iteration_folder(tmp_path / "run")
+    tensors = load_dcp(run)
+    reader = dcp.FileSystemReader(str(source))
+    objects = {
+        name: None for name, entry in reader.read_metadata().state_dict_metadata.items()
+        if not isinstance(entry, TensorStorageMetadata)
+    }  # fmt: skip
+    dcp.load(objects, storage_reader=reader, no_dist=True)
+    for file in [*folder.glob("*.distcp"), folder / ".metadata"]:
+        file.unlink()
+    tensors[weight] = tensors[weight].to(dtype)
+    dcp.save({**tensors, **objects}, checkpoint_id=str(folder), no_dist=True)
+    is_odd = dtype.is_floating_point or dtype.is_complex  # which some hardware trains in
+    done = shardwright("verify", tmp_path / "run", expect=0 if is_odd else 1)
+    assert f"tensor {weight}: found a weight of" in done.stdout, done.stdout
+    assert "every master weight" not in done.stdout
+    refused = ("fsdp_dtensor",) if is_odd else ("fsdp_dtensor", "legacy", "torch_dist")
+    for to in refused:
+        done = shardwright("convert", tmp_path / "run", tmp_path / "out", "--to", to, expect=2)
+        assert "SW0318" in done.stderr and weight in done.stderr and not (tmp_path / "out").exists()

@@ -18,6 +18,7 @@
 #include "format/model_file.h"
 #include "format/near_config.h"
 #include "format/pickle_files.h"
+#include "format/saved_name.h"
 #include "format/sibling.h"
 #include "format/tensors_beside.h"
 #include "format/torch_files/state_dict.h"
@@ -91,7 +92,7 @@ class RankReader {
   Status read(const std::string& path, Result<ModelFile> opened) {
     const auto [number, file] = SW_TRY(std::move(opened));
     SW_TRY(judge_pickles(*file, path, checkpoint_, defects_));
-    const TorchFile archive = SW_TRY(TorchFile::open(*file));
+    const TorchFile archive = SW_TRY(open_rank_file(*file));
     const pickle::Value pairs = SW_TRY(find_state_dict(archive.root(), path));
     Allowance allowance(file->size());
     const TensorsBeside beside = SW_TRY(tensors_beside(archive.root(), pairs, allowance));
