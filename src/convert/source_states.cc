@@ -8,8 +8,10 @@
 #include "base/fail.h"
 #include "canonical/derived_states.h"
 #include "compare/recorded_optimizer.h"
+#include "compare/stored_states.h"
 #include "format/select.h"
 #include "model/component_names.h"
+#include "plan/canonical.h"
 #include "plan/wrong_states.h"
 #include "state/lost_settings.h"
 
@@ -38,6 +40,26 @@ Status undo_flat_or_tell(const ConvertRequest& request, ConversionSource& source
   source.wanted = std::move(named);
   source.checks_master_weights = true;
   notes.emplace_back("optimizer states in flat buffers get the names of their tensors");
+  return {};
+}
+
+// Under the names that they keep. What is left out by the caller's wish is no loss: where a part is
+// wanted, all of the source is looked at.
+Status check_kept_states(const ConvertRequest& request, const ConversionSource& source,
+                         Notes& notes) {
+  const bool is_part = !request.include.empty() || !request.exclude.empty();
+  const bool wants_states = std::ranges::any_of(
+      source.wanted.tensors,
+      [](const StoredTensor& tensor) { return is_optimizer_name(tensor.desc.name); });
+  if (is_part && !wants_states) return {};
+  const Catalog& catalog = is_part ? source.checkpoint.catalog : source.wanted;
+  if (has_unnamed_states(source.checkpoint, catalog)) return {};  // which was told
+  const StateFindings found = SW_TRY(find_wrong_stored_states(source.checkpoint, catalog));
+  for (const WrongState& state : found.wrong) {
+    if (!request.accept_loss) return fail(Code::kOptimizerUnsupported, "{}", state.what);
+    notes.push_back("--accept-loss: " + state.what);
+  }
+  if (std::string note = note_on_frozen(found); !note.empty()) notes.push_back(std::move(note));
   return {};
 }
 
@@ -86,7 +108,8 @@ Status undo_flat(const ConvertRequest& request, ConversionSource& source, Notes&
 
 // A run would go on with what is missing as if it were zero.
 Status check_states(const ConvertRequest& request, const ConversionSource& source, Notes& notes) {
-  if (keeps_names(request) || !keeps_optimizer(request) || source.is_mimo) return {};
+  if (!keeps_optimizer(request) || source.is_mimo) return {};
+  if (keeps_names(request)) return check_kept_states(request, source, notes);
   const StateFindings found =
       find_wrong_states(source.wanted, recorded_optimizer(source.checkpoint));
   const bool is_part = !request.include.empty() || !request.exclude.empty();

@@ -30,6 +30,8 @@ Result<std::optional<std::int64_t>> ModelForm::iteration(const Checkpoint& check
 
 std::vector<Error> ModelForm::state_defects(const Checkpoint& /*checkpoint*/) const { return {}; }
 
+Result<bool> ModelForm::keeps_two_moments(const Checkpoint& /*checkpoint*/) const { return false; }
+
 Status ModelForm::check_layers(const Checkpoint& /*checkpoint*/) const { return {}; }
 
 ModelOutline ModelForm::outline(const Checkpoint& /*checkpoint*/) const { return {}; }

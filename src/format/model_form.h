@@ -73,6 +73,10 @@ class ModelForm {
   /// What a training state that is stored entry by entry lacks or contradicts.
   [[nodiscard]] virtual std::vector<Error> state_defects(const Checkpoint& checkpoint) const;
 
+  /// Whether files beside the states say that the optimizer keeps two moments of each parameter
+  /// that it trains, and that it has made a step. Errors: those of reading.
+  [[nodiscard]] virtual Result<bool> keeps_two_moments(const Checkpoint& checkpoint) const;
+
   /// Whether layers of one name replaced each other when it was saved. Error: kLossySource.
   [[nodiscard]] virtual Status check_layers(const Checkpoint& checkpoint) const;
 

@@ -97,6 +97,13 @@ std::span<const Sentence> chinese_of_fsdp() {
        "张量 {0}: 优化器状态为 {1}，应与 {3} 一样为 {2}"},
       {"tensor {}: found the optimizer states {}, expected {} by the run's arguments",
        "张量 {}: 优化器状态为 {}，按训练参数应为 {}"},
+      {"tensor {}: found the optimizer states {}, expected {} by the optimizer's betas and eps",
+       "张量 {}: 优化器状态为 {}，按优化器的 betas 和 eps 应为 {}"},
+      {"optimizer: found no states, expected exp_avg and exp_avg_sq of each parameter that was "
+       "trained, as it has betas and eps and has made steps; convert without them (--optimizer "
+       "drop)",
+       "优化器：没有状态；它有 betas 和 eps，也已更新过，训练过的每个参数都应有 exp_avg 和 "
+       "exp_avg_sq；请不带它们转换（--optimizer drop）"},
       {" ({} tensors more lack them too)", "（另有 {} 个张量也缺少它们）"},
       {"{}{}; convert without them (--optimizer drop)", "{}{}；请不带它们转换（--optimizer drop）"},
       {"tensor {}: found optimizer state of shape {}, expected the weight's {}; convert without it "

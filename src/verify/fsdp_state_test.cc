@@ -280,7 +280,7 @@ TEST_F(FsdpState, MissesMoments) {
   EXPECT_THAT(found(), ElementsAre(Code::kOptimizerUnsupported));
   EXPECT_THAT(told("torch_dist"), HasSubstr("expected exp_avg, exp_avg_sq, param as of"));
   EXPECT_EQ(refusal("torch_dist"), Code::kOptimizerUnsupported);
-  EXPECT_TRUE(convert("dcp"));
+  EXPECT_EQ(refusal("dcp"), Code::kOptimizerUnsupported);
   EXPECT_TRUE(convert("hf"));
   ConvertRequest request;
   request.input = planted_.path();

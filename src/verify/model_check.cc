@@ -52,10 +52,16 @@ class ModelCheck {
         source_(options.source) {}
 
   Status check() {
-    if (checkpoint_.location.traits.is_hf_model) return check_hf();
+    if (checkpoint_.location.traits.is_hf_model) {
+      SW_TRY(check_trainer_states(checkpoint_, report_));
+      return check_hf();
+    }
     if (is_disguised(checkpoint_) && !name_tensors()) return {};
     const Catalog& catalog = named_ ? *named_ : checkpoint_.catalog;
     if (!has_megatron_names(catalog)) {
+      if (!has_unnamed_states(checkpoint_, catalog)) {
+        SW_TRY(check_trainer_states(checkpoint_, report_));
+      }
       descs_ = descs_of(catalog);
       const std::vector<LostPart> lost = lost_local_experts(descs_);
       add_lost(lost);

@@ -15,6 +15,7 @@
 #include "compare/recorded_optimizer.h"
 #include "compare/replicas.h"
 #include "compare/source_losses.h"
+#include "compare/stored_states.h"
 #include "dcp/named_replicas.h"
 #include "dcp/torch_items.h"
 #include "format/adapter_note.h"
@@ -57,6 +58,7 @@ class Maker {
     SW_TRY(check_something_stored(catalog(), view_.checkpoint.location.path));
     SW_TRY(take_given_replica());
     SW_TRY(check_losses());
+    SW_TRY(tell_wrong_stored_states());
     SW_TRY(locate_items(view_.checkpoint.catalog, *view_.checkpoint.files));
     SW_TRY(check_names_of_replicas());
     // States of files of ranks lie among the objects, those in flat buffers have no names yet.
@@ -93,6 +95,19 @@ class Maker {
         return fail(Code::kLossySource, "{}; --accept-loss takes what is there", loss);
       }
       view_.notes.push_back("--accept-loss: " + loss);
+    }
+    return {};
+  }
+
+  // What is there can be compared; that it is not all is said.
+  Status tell_wrong_stored_states() {
+    const Checkpoint& checkpoint = view_.checkpoint;
+    const bool is_stored = view_.naming == Naming::kStored;
+    if (!is_stored && !checkpoint.location.traits.is_hf_model) return {};
+    if (has_unnamed_states(checkpoint, catalog())) return {};
+    const StateFindings found = SW_TRY(find_wrong_stored_states(checkpoint, catalog()));
+    for (const WrongState& state : found.wrong) {
+      view_.notes.push_back(translated("{}: {}", checkpoint.location.path, state.what));
     }
     return {};
   }
@@ -190,10 +205,9 @@ class Maker {
     return {};
   }
 
-  // What is there can be compared; that it is not all is said.
   void tell_wrong_states() {
     const Checkpoint& checkpoint = view_.checkpoint;
-    if (checkpoint.location.traits.is_hf_model) return;
+    if (checkpoint.location.traits.is_hf_model) return;  // told when it was opened
     const bool have_numbers = form_of(checkpoint).has_numbered_states(catalog());
     if (have_numbers || has_unnamed_states(checkpoint, catalog())) return;
     for (const WrongState& state :

@@ -233,6 +233,64 @@ def test_files_of_another_step(shardwright, copied, tmp_path):
     refused(shardwright, run, tmp_path, "rank_1", "found step 3, expected 2")
 
 
+def test_files_of_another_world(shardwright, copied, tmp_path):
+    """The model's file is of a run that shared the optimizer out otherwise."""
+    run, data = copied("zero2")
+    model = "mp_rank_00_model_states.pt"
+    change(data / model, lambda state: state.update(dp_world_size=4))
+    refused(shardwright, run, tmp_path, model, "bf16_zero_pp_rank_0_mp_rank_00_optim_states.pt",
+            "a world size of 4, expected 3")  # fmt: skip
+    assert "a world size of 4" in shardwright("verify", run, expect=1).stdout
+
+
+def flat_states(value):
+    """Of each group, in a rank's file."""
+    optimizer = value["optimizer_state_dict"]
+    return optimizer.get("base_optimizer_state", optimizer.get("optimizer_state_dict"))["state"]
+
+
+@pytest.mark.parametrize("case", ["zero1", "zero2", "zero3"])
+@pytest.mark.parametrize("kinds", [("exp_avg",), ("exp_avg_sq",), ("exp_avg", "exp_avg_sq")])
+def test_moments_that_all_groups_lack(shardwright, copied, tmp_path, case, kinds):
+    run, data = copied(case)
+
+    def lose(value):
+        for state in flat_states(value).values():
+            for kind in kinds:
+                del state[kind]
+
+    for file in data.glob("*_optim_states.pt"):
+        change(file, lose)
+    moments_are_missed(shardwright, run, tmp_path, kinds)
+    # Before its first step an optimizer has none.
+    if len(kinds) == 2:
+        for file in data.glob("*_model_states.pt"):
+            change(file, lambda state: state.update(skipped_steps=state["global_steps"]))
+        shardwright("convert", run, tmp_path / "dcp", "--to", "dcp")
+
+
+@pytest.mark.parametrize("kinds", [("exp_avg",), ("exp_avg_sq",), ("exp_avg", "exp_avg_sq")])
+def test_moments_that_a_universal_checkpoint_lacks(shardwright, saved, tmp_path, kinds):
+    shutil.copytree(next((saved("zero2") / "universal").iterdir()), tmp_path / "run")
+    for kind in kinds:
+        for file in (tmp_path / "run" / "zero").glob(f"*/{kind}.pt"):
+            file.unlink()
+    moments_are_missed(shardwright, tmp_path / "run", tmp_path, kinds)
+
+
+def moments_are_missed(shardwright, run, tmp_path, kinds):
+    words = ["optimizer: found no states"] if len(kinds) == 2 else [
+        "tensor model.embed_tokens.weight", "expected exp_avg, exp_avg_sq", "tensors more lack them too"
+    ]
+    refused(shardwright, run, tmp_path, *words, code="SW0311", to="dcp")
+    told = shardwright("verify", run, expect=1).stdout
+    assert words[0] in told and "SW0311" in told
+    assert words[0] in shardwright("hash", run).stderr
+    shardwright("convert", run, tmp_path / "lossy", "--to", "dcp", "--accept-loss")
+    shardwright("convert", run, tmp_path / "dropped", "--to", "dcp", "--optimizer", "drop")
+    shardwright("convert", run, tmp_path / "hf", "--to", "hf")
+
+
 def test_a_parameter_more(shardwright, copied, tmp_path):
     run, data = copied("zero2")
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Hugging Face models as FSDP, FSDP2 and verl save them."""
 import json
+import pickle
 import shutil
 
 import pytest
@@ -92,6 +93,40 @@ def test_a_tensor_that_is_missing_is_named(shardwright, fsdp2, tmp_path):
                 "--include", "*layers.1.*", "--exclude", "optimizer.*")  # fmt: skip
     expected = {k: v for k, v in load_hf(LLAMA).items() if ".layers.1." in k}
     assert_same(load_hf(tmp_path / "part"), expected)
+
+
+def without_entries(source, target, is_lost):
+    """A copy as if those entries had not been saved."""
+    shutil.copytree(source, target)
+    metadata = dcp.FileSystemReader(target).read_metadata()
+    gone = [name for name in metadata.state_dict_metadata if is_lost(name)]
+    assert gone
+    for name in gone:
+        del metadata.state_dict_metadata[name]
+    metadata.storage_data = {
+        index: place for index, place in metadata.storage_data.items() if index.fqn not in gone
+    }
+    (target / ".metadata").write_bytes(pickle.dumps(metadata))
+    return target
+
+
+@pytest.mark.parametrize("form", ["model", "app", "flat"])
+@pytest.mark.parametrize("kind", ["exp_avg", "exp_avg_sq"])
+def test_moments_that_are_missing(shardwright, fsdp2, tmp_path, form, kind):
+    shardwright("convert", fsdp2 / form, tmp_path / "whole", "--to", "dcp")
+    name = "model.layers.1.mlp.up_proj.weight"
+    all_of_them = without_entries(fsdp2 / form, tmp_path / "all", lambda n: n.endswith(f".{kind}"))
+    one = without_entries(fsdp2 / form, tmp_path / "one", lambda n: n.endswith(f"{name}.{kind}"))
+    for run, words in ((all_of_them, "by the optimizer's betas and eps"), (one, f"tensor {name}: ")):
+        done = shardwright("convert", run, tmp_path / "out", "--to", "dcp", expect=2)
+        assert "SW0311" in done.stderr and words in done.stderr, done.stderr
+        assert not (tmp_path / "out").exists()
+        assert words in shardwright("verify", run, "--hf-config", LLAMA, expect=1).stdout
+        shardwright("convert", run, tmp_path / "hf", "--to", "hf", "--hf-config", LLAMA, "--overwrite")
+    # No settings say what the optimizer keeps of one parameter, but the others do.
+    bare = without_entries(one, tmp_path / "bare", lambda n: ".param_groups." in n)
+    done = shardwright("convert", bare, tmp_path / "out", "--to", "dcp", expect=2)
+    assert f"tensor {name}: " in done.stderr and " as of " in done.stderr
 
 
 def test_fsdp1_sharded(shardwright, fsdp1, tmp_path):

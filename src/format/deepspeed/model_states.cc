@@ -43,6 +43,7 @@ class ModelStatesReader {
     find_shared();
     SW_TRY(look_beside(dict_pairs(root)));
     if (const Value steps = root.find("global_steps")) states_.steps = steps.as_int();
+    if (const Value steps = root.find("skipped_steps")) states_.skipped = steps.as_int();
     if (const Value ranks = root.find("dp_world_size")) states_.data_ranks = ranks.as_int();
     if (const Value ranks = root.find("mp_world_size")) states_.model_ranks = ranks.as_int();
     return std::move(states_);

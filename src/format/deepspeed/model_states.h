@@ -31,6 +31,7 @@ struct ModelStates {
   std::vector<std::pair<std::string, std::string>> shared;  ///< a name, and that of its tensor
   TensorsBeside unread;  ///< further tensors of the file: the optimizer's where there is no ZeRO
   std::optional<std::int64_t> steps;
+  std::optional<std::int64_t> skipped;  ///< of them, for their gradients were not finite
   std::optional<std::int64_t> data_ranks;
   std::optional<std::int64_t> model_ranks;
   bool has_groups = false;  ///< `param_shapes` is there

@@ -9,6 +9,7 @@
 #include "base/text.h"
 #include "codec/torch_number.h"
 #include "codec/torch_tensor.h"
+#include "format/deepspeed/adam_groups.h"
 #include "format/deepspeed/plain_values.h"
 #include "format/saved_name.h"
 
@@ -115,6 +116,7 @@ class OptimizerStatesReader {
 
   // torch's state dict by the number of a group, or a list of the groups' states.
   Status read_states(Value base) {
+    states_.is_adam = are_adam_groups(base.find("param_groups"));
     const Value by_group = base.is(Kind::kList) ? base : base.find("state");
     for (std::size_t g = 0; g < states_.groups.size(); ++g) {
       const Value state =

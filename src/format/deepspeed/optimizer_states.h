@@ -35,6 +35,7 @@ struct OptimizerStates {
   /// Elements behind each parameter of each group, so that the next one is aligned; may be empty.
   std::vector<std::vector<std::int64_t>> paddings;
   std::optional<std::int64_t> step;
+  bool is_adam = false;               ///< or its kin, which keep two moments too
   std::vector<std::string> left_out;  ///< states that are no buffers like the weights
 };
 

@@ -1,13 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "format/deepspeed/zero_form.h"
 
+#include <fmt/format.h>
+
 #include <optional>
 #include <string_view>
 #include <unordered_map>
 #include <utility>
 
+#include "codec/torch_file.h"
 #include "dcp/guarded_storage.h"
+#include "format/deepspeed/adam_groups.h"
 #include "format/deepspeed/model_states.h"
+#include "format/deepspeed/optimizer_states.h"
+#include "format/deepspeed/universal_reader.h"
 #include "format/deepspeed/zero_file_name.h"
 #include "io/source_files.h"
 #include "layout/state_name.h"
@@ -64,6 +70,31 @@ Catalog pairs_of(const Catalog& catalog, const ModelStates& model, std::uint32_t
   return pairs;
 }
 
+std::optional<std::uint32_t> first_file(const Catalog& catalog, ZeroFileName::Holds what) {
+  for (std::uint32_t i = 0; i < catalog.files.size(); ++i) {
+    const auto name = parse_zero_file(catalog.files[i]);
+    if (name && name->holds == what) return i;
+  }
+  return std::nullopt;
+}
+
+// Newer versions make the states in the first step; one that overflows is none.
+Result<bool> has_made_steps(const Checkpoint& checkpoint, std::uint32_t model) {
+  const auto file = SW_TRY(checkpoint.files->get(model));
+  const ModelStates states = SW_TRY(read_model_states(*file));
+  return states.steps.value_or(0) > states.skipped.value_or(0);
+}
+
+// ds_to_universal keeps what is not a parameter's in a file of its own.
+Result<bool> has_universal_adam(const Directory& directory) {
+  const std::string path = fmt::format("{}/optimizer_state.pt", kUniversalFolder);
+  const auto file = directory.open(path);
+  if (!file && file.error().code == Code::kNotFound) return false;
+  if (!file) return std::unexpected(file.error());
+  const TorchFile torch = SW_TRY(TorchFile::open(**file));
+  return are_adam_groups(torch.root().find("param_groups"));
+}
+
 class ZeroForm final : public ModelForm {
  public:
   Result<WeightPairs> weights_stored_twice(const Checkpoint& checkpoint,
@@ -75,6 +106,15 @@ class ZeroForm final : public ModelForm {
     if (model.model_ranks.value_or(1) > 1) return WeightPairs();
     return WeightPairs{pairs_of(catalog, model, *number, *checkpoint.files),
                        checkpoint.catalog.files[*number]};
+  }
+
+  Result<bool> keeps_two_moments(const Checkpoint& checkpoint) const override {
+    const auto model = first_file(checkpoint.catalog, ZeroFileName::Holds::kModel);
+    if (!model || !SW_TRY(has_made_steps(checkpoint, *model))) return false;
+    const auto optimizer = first_file(checkpoint.catalog, ZeroFileName::Holds::kOptimizer);
+    if (!optimizer) return has_universal_adam(*checkpoint.directory);
+    const auto file = SW_TRY(checkpoint.files->get(*optimizer));
+    return SW_TRY(read_optimizer_states(*file)).is_adam;
   }
 };
 

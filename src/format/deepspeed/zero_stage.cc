@@ -109,6 +109,7 @@ Status ZeroStage::check_shares() const {
                     ? translated("copy that of rank {} and further ones too", there)
                     : "keep the files of one save");
   }
+  SW_TRY(check_data_ranks(one));
   const std::size_t expected = is_third() ? ranks() : 1;
   if (models_.size() != expected) {
     return fail(Code::kZeroLayout, "found {} *_model_states.pt files, expected {} beside {}",
@@ -117,6 +118,14 @@ Status ZeroStage::check_shares() const {
   if (model().has_groups) return {};
   return fail(Code::kZeroLayout, "{}: no 'param_shapes' names the parameters of {}",
               path(models_.front().file), name);
+}
+
+// MiCS shares ZeRO 3's parameters out among some of the data-parallel ranks, the rest repeat them.
+Status ZeroStage::check_data_ranks(const RankShare& share) const {
+  const std::int64_t shares = share.states.ranks;
+  const std::int64_t said = model().data_ranks.value_or(shares);
+  if (is_third() && said > 0 && said % shares == 0) return {};
+  return check_alike("a world size of", said, path(models_.front().file), shares, path(share.file));
 }
 
 // All ranks have the same states, in the same precision.

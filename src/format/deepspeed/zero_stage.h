@@ -68,6 +68,7 @@ class ZeroStage {
   [[nodiscard]] Status check_models() const;
   [[nodiscard]] Status check_shares() const;
   [[nodiscard]] Status check_buffers(const RankShare& share) const;
+  [[nodiscard]] Status check_data_ranks(const RankShare& share) const;
   [[nodiscard]] Status check_kinds() const;
   void leave_optimizer();
   [[nodiscard]] Status add_buffers();
