@@ -11,6 +11,7 @@
 #include "canonical/dora_factors.h"
 #include "canonical/families.h"
 #include "canonical/model_facts.h"
+#include "compare/adapter_values.h"
 #include "convert/adapter_head.h"
 #include "convert/adapter_layers.h"
 #include "exec/threads.h"
@@ -282,6 +283,8 @@ Status take_adapter(Drafting& drafting) {
   SW_TRY(check_base(drafting, config));
   TakenAdapter taken;
   taken.adapter = SW_TRY(open_peft_adapter(request.adapter));
+  Defects first;
+  SW_TRY(check_adapter_values(taken.adapter.catalog, *taken.adapter.files, first));
   for (const std::string& note : taken.adapter.notes) drafting.tell(note);
   if (std::string note = note_on_names(taken.adapter); !note.empty()) {
     drafting.tell(std::move(note));

@@ -24,6 +24,7 @@
 #include "convert/remote_run.h"
 #include "convert/upcycle_drafts.h"
 #include "convert/wrapped_adapter_drafts.h"
+#include "format/adapter_note.h"
 #include "format/file_of_tensor.h"
 #include "format/select.h"
 #include "format/targets.h"
@@ -125,6 +126,9 @@ Status read_source(Purpose purpose, Drafting& drafting) {
   if (purpose == Purpose::kConversion) {
     SW_TRY(check_copied_model(drafting));
     SW_TRY(tell_lacking_tensors(drafting));
+    if (std::string gaps = note_on_adapter_gaps(drafting.source()); !gaps.empty()) {
+      drafting.tell(std::move(gaps));
+    }
   }
   SW_TRY(drop_prediction_layers(drafting));
   const ReplicaReport replicas = cost_of_replicas(drafting.catalog, result.request.check_replicas);

@@ -8,6 +8,7 @@
 #include "format/peft/source.h"
 #include "format/wrapped_adapter.h"
 #include "format/wrapped_base.h"
+#include "layout/adapter_gaps.h"
 #include "layout/lost_parts.h"
 #include "layout/state_name.h"
 #include "model/adapter_tensors.h"
@@ -37,6 +38,16 @@ std::optional<std::string> note_on_wrapped(const Checkpoint& checkpoint, std::si
 
 }  // namespace
 
+std::string note_on_adapter_gaps(const Checkpoint& checkpoint) {
+  const SourceTraits& traits = checkpoint.location.traits;
+  if (traits.is_hf_model || traits.is_adapter) return {};
+  const std::vector<std::string> gaps = adapter_gaps(descs_of(checkpoint.catalog));
+  if (gaps.empty()) return {};
+  return translated(
+      "no adapter of {}, where most layers have one: a part of the run may be missing",
+      name_list(gaps));
+}
+
 std::optional<std::string> adapter_note(const Checkpoint& checkpoint) {
   std::size_t adapters = 0;
   std::size_t others = 0;
@@ -57,10 +68,14 @@ std::optional<std::string> adapter_note(const Checkpoint& checkpoint) {
       descs_of(checkpoint.catalog), number_of(checkpoint.arguments, {"num_layers"}).value_or(0));
   const std::string some =
       without.empty() ? "" : translated(" (layers {} have none)", name_list(without));
-  return translated(
+  std::string note = translated(
       "{} of {} tensors are low-rank adapters of a Megatron run{}{}: 'shardwright convert --to hf "
       "--hf-config BASE' makes PEFT's files of them, which 'merge-adapter' adds to the base model",
       adapters, adapters + others, others == 0 ? ", without their base model" : "", some);
+  if (const std::string gaps = note_on_adapter_gaps(checkpoint); !gaps.empty()) {
+    note += translated("; {}", gaps);
+  }
+  return note;
 }
 
 }  // namespace shardwright

@@ -18,6 +18,16 @@ std::span<const Sentence> chinese_of_adapters() {
        "可能缺了一部分，例如只由一个流水线阶段保存"},
       {"{}: r is {}, and tensor {} is {}, whose rows are the rank; is it the file of another run?",
        "{}: r 为 {}，而张量 {} 是 {}，其行数就是 rank；这是另一次训练的文件吗？"},
+      {"{}: tensor {}: {} of its numbers are NaN or infinite, and so would be all weights that the "
+       "adapter is added to; take a checkpoint from before the run diverged",
+       "{}: 张量 {}: 其中 {} 个数为 NaN 或无穷大，adapter 所加到的全部权重也会如此；"
+       "请用训练发散之前的检查点"},
+      {"{}: lora_alpha is 0, so nothing would become of {} and of {} modules in all; put the run's "
+       "own number there",
+       "{}: lora_alpha 为 0，{} 等共 {} 个模块的训练结果不会起作用；请填入训练时的数值"},
+      {"{} of layers {}", "{1} 层的 {0}"},
+      {"no adapter of {}, where most layers have one: a part of the run may be missing",
+       "{} 没有 adapter，而多数层都有：可能缺少训练结果的一部分"},
       {"found an adapter and nothing that tells its lora_alpha; put the {} beside it that PEFT "
        "writes, or a {} with r and lora_alpha, as verl does",
        "发现 adapter，但没有信息说明它的 lora_alpha；请在旁边放上 PEFT 写的 {}，或像 verl "

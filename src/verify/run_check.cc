@@ -178,7 +178,10 @@ Status check_run(const Checkpoint& checkpoint, const std::string& path, VerifyRe
   check_iteration(checkpoint, report);
   const SourceFormat& format = *find_source_format(checkpoint.location.format);
   for (const auto& [file, error] : format.defects_beside(checkpoint)) {
-    add_finding(report, error.code, file, error.message, Severity::kWarning);
+    // That half of something is not there is no matter of taste.
+    const bool is_lost = error.code == Code::kUnmatchedSource;
+    add_finding(report, error.code, file, error.message,
+                is_lost ? Severity::kError : Severity::kWarning);
   }
   const SourceTraits& traits = checkpoint.location.traits;
   if (!traits.has_chunk_list && !traits.is_of_ranks) return {};

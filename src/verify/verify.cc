@@ -15,6 +15,7 @@
 #include "layout/texts.h"
 #include "plan/canonical.h"
 #include "remote/open_path.h"
+#include "verify/adapter_check.h"
 #include "verify/coverage_check.h"
 #include "verify/digest_comparison.h"
 #include "verify/findings.h"
@@ -64,6 +65,7 @@ class Verification {
     SW_TRY(check_run(checkpoint_, path_, report_));
     if (!is_partial) SW_TRY(check_model(checkpoint_, options_.proof, report_));
     SW_TRY(check_guards(checkpoint_, defects_, options_, report_));
+    SW_TRY(check_adapter(checkpoint_, defects_, report_));
     tell_guards();
     if (!options_.against.empty()) SW_TRY(compare_digests());
     SW_TRY(checkpoint_.files->check_unchanged());

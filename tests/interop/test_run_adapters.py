@@ -481,6 +481,66 @@ def test_adapters_of_some_layers(shardwright, tmp_path, run_base):
     assert_same(load_file(tmp_path / "back" / "adapter_model.safetensors"), adapters)
 
 
+def test_a_module_of_one_layer_that_is_missing(shardwright, tmp_path, run_base):
+    """A run that adapts each layer's attention and MLP, and has lost both factors of one module."""
+    tensors, apart = as_megatron(random_adapters(True), True), {}
+    for name, stacked in tensors.items():
+        for layer, tensor in enumerate(stacked):
+            apart[name.replace(".layers.", f".layers.{layer}.")] = tensor.clone()
+    section = SECTION.format("lora.LoRA", 6)
+    whole = save_run(tmp_path / "whole", apart, section)
+    lost = "decoder.layers.1.self_attention.linear_proj.adapter."
+    some = save_run(tmp_path / "some", {n: t for n, t in apart.items() if not n.startswith(lost)}, section)
+    gap = "no adapter of self_attention.linear_proj of layers 1, where most layers have one"
+    flags = ["--to", "hf", "--hf-config", run_base]
+    for run, is_told in ((whole, False), (some, True)):
+        for command in ("verify", "inspect"):
+            assert (gap in shardwright(command, run).stdout) == is_told
+        told = shardwright("convert", run, tmp_path / "out", *flags, "--overwrite").stderr
+        assert (gap in told) == is_told, told
+
+
+@pytest.mark.parametrize("number", [math.nan, math.inf])
+def test_numbers_of_an_adapter_that_are_none(shardwright, tmp_path, run_base, number):
+    """What they are added to would be none either."""
+    adapters = random_adapters(True)
+    name = "base_model.model.model.layers.1.mlp.down_proj.lora_A.weight"
+    sound = as_peft(tmp_path / "sound", adapters)
+    adapters[name][2, 3] = number
+    broken = as_peft(tmp_path / "broken", adapters)
+    run = save_run(tmp_path / "run", as_megatron(adapters, True), SECTION.format("lora.LoRA", 6))
+    shardwright("verify", sound)
+    told = shardwright("verify", broken, expect=1).stdout
+    assert "SW0314" in told and f"tensor {name}: 1 of its numbers are NaN or infinite" in told
+    told = shardwright("verify", run, expect=1).stdout
+    assert "tensor decoder.layers.mlp.linear_fc2.adapter.linear_in.weight: 1 of its numbers" in told
+    told = shardwright("merge-adapter", run_base, broken, tmp_path / "merged", expect=2).stderr
+    assert name in told and not (tmp_path / "merged").exists()
+
+
+def test_an_alpha_of_0_beside_what_is_trained_whole(shardwright, tmp_path, run_base):
+    """The whole tensor changes the model, so that nobody would miss what the factors do."""
+    head = {"base_model.model.lm_head.weight": tensors_of(run_base)["lm_head.weight"].float() + 1}
+    settings = dict(modules_to_save=["lm_head"])
+    sound = as_peft(tmp_path / "sound", random_adapters(True) | head, **settings)
+    shardwright("merge-adapter", run_base, sound, tmp_path / "merged")
+    shardwright("verify", sound)
+    nothing = as_peft(tmp_path / "nothing", random_adapters(True) | head, lora_alpha=0, **settings)
+    told = shardwright("merge-adapter", run_base, nothing, tmp_path / "out", expect=2).stderr
+    assert "lora_alpha is 0, so nothing would become of model.layers.0.mlp.down_proj" in told
+    assert not (tmp_path / "out").exists()
+    assert "lora_alpha is 0" in shardwright("verify", nothing).stdout
+    alone = as_peft(tmp_path / "alone", head, lora_alpha=0, target_modules=[], **settings)
+    shardwright("merge-adapter", run_base, alone, tmp_path / "of_head")
+
+
+def test_half_of_an_adapters_module(shardwright, tmp_path, run_base):
+    adapters = random_adapters(True)
+    del adapters["base_model.model.model.layers.1.mlp.down_proj.lora_B.weight"]
+    half = as_peft(tmp_path / "half", adapters)
+    assert "model.layers.1.mlp.down_proj" in shardwright("verify", half, expect=1).stdout
+
+
 def test_rows_of_ranks_that_nothing_but_their_chunks_tells(shardwright, tmp_path, run_base):
     """Run arguments of other sizes contradict the chunks; the order would be a guess."""
     tensors = in_order_of(as_megatron(random_adapters(True), True, SWIFT), 3)

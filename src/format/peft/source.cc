@@ -59,6 +59,15 @@ class PeftSource final : public SourceFormat {
     const Result<LoraConfig> config = read_peft_config(*checkpoint.directory);
     return config ? Status() : defects.report(std::unexpected(config.error()));
   }
+
+  // Whether it can be merged: what its config says of the tensors, and halves of modules.
+  std::vector<std::pair<std::string, Error>> defects_beside(
+      const Checkpoint& checkpoint) const override {
+    if (!read_peft_config(*checkpoint.directory)) return {};  // told when it was opened
+    const Result<PeftAdapter> adapter = open_peft_adapter(checkpoint.location.path);
+    if (adapter) return {};
+    return {{std::string(kPeftConfigFile), adapter.error()}};
+  }
 };
 
 }  // namespace
