@@ -106,6 +106,12 @@ std::span<const Sentence> chinese_of_arguments() {
       {"{}: {} is missing, which family {} needs; give a configuration that has it",
        "{0}: 缺少 {1}，家族 {2} 需要它；请给出含有它的配置"},
       {"config.json: {} is {}, but {}", "config.json: {} 为 {}，但{}"},
+      {"each token goes to some of {} experts", "每个 token 分给 {} 个专家中的若干个"},
+      {"config.json: quantization_config says that weights are quantised ({}), and no tensor is: "
+       "loaders would miss their scales and begin with weights of no training; take "
+       "quantization_config out",
+       "config.json: quantization_config 说权重是量化的（{}），但没有量化的张量：加载程序会缺少 "
+       "scale 而使用未经训练的权重；请去掉 quantization_config"},
       {"no model has such a size", "没有这样大小的模型"},
       {"it must divide hidden_size, {}", "它必须整除 hidden_size，即 {}"},
       {"tensor {} {} shows ", "张量 {} {} 显示 "},

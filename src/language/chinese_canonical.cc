@@ -66,6 +66,11 @@ std::span<const Sentence> chinese_of_canonical() {
       {"{} differs from {} and is kept as hf_extra", "{} 与 {} 不同，作为 hf_extra 保留"},
       {"{} is taken for {}: the model is tied, and the files have the one in place of the other",
        "把 {} 当作 {}：模型是 tied 的，文件中只存了前者"},
+      {"config.json says by tie_word_embeddings that {} is {}, and it is not: transformers 5 "
+       "computes with the head that is stored, other loaders leave it out and compute with the "
+       "embedding; say false there, or take the head out",
+       "config.json 的 tie_word_embeddings 说 {} 就是 {}，实际并不相同：transformers 5 用文件中的 "
+       "head 计算，其他加载程序则不用它而用 embedding；请在那里写 false，或去掉 head"},
       {"config.json says that {} is {}, and it is not: Megatron's model computes with the "
        "embedding, transformers 5 with the head that is stored; with tie_word_embeddings false in "
        "config.json the head is converted too",

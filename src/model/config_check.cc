@@ -14,6 +14,7 @@
 
 #include "base/translated.h"
 #include "codec/json_text.h"
+#include "model/quantisation_config.h"
 #include "model/tower_check.h"
 
 namespace shardwright {
@@ -111,6 +112,7 @@ class ConfigCheck {
       check_size(key, 0);
     }
     check_heads();
+    check_choice_of_experts();
     if (layers_.embedding() != nullptr) {
       check_embedding(*layers_.embedding());
       check_layers();
@@ -185,6 +187,22 @@ class ConfigCheck {
     }
     if (!stated("head_dim") && hidden && *hidden % *heads != 0) {
       contradict("num_attention_heads", translated("it must divide hidden_size, {}", *hidden));
+    }
+  }
+
+  // Of no experts there may be any number to choose.
+  void check_choice_of_experts() {
+    Number experts;
+    for (const std::string_view key : {"num_experts", "num_local_experts", "n_routed_experts",
+                                       "moe_num_experts", "num_routed_experts"}) {
+      if (const Number count = stated(key)) experts = std::max(experts.value_or(0), *count);
+    }
+    if (experts.value_or(0) == 0) return;
+    for (const std::string_view key :
+         {"num_experts_per_tok", "num_experts_per_token", "moe_topk", "moe_k", "top_k_experts"}) {
+      const Number chosen = stated(key);
+      if (!chosen || (*chosen > 0 && *chosen <= *experts)) continue;
+      contradict(key, translated("each token goes to some of {} experts", *experts));
     }
   }
 
@@ -282,6 +300,21 @@ std::string contradicted_dtype(std::string_view config_json, std::span<const Ten
       "config.json: found dtype {}, expected that of some tensor, but none "
       "has it: {} is {}",
       torch_name(*dtype), other->name, torch_name(other->dtype));
+}
+
+std::string contradicted_quantisation(std::string_view config_json,
+                                      std::span<const TensorDesc> hf) {
+  const auto config = read_quantisation_config(config_json);
+  const bool has_weights = config && !config->method.empty() && config->unsupported.empty() &&
+                           (config->has_float8 || !config->packed.empty());
+  const bool is_plain =
+      std::ranges::all_of(hf, [](const TensorDesc& desc) { return is_castable_float(desc.dtype); });
+  if (!has_weights || !is_plain || hf.empty()) return {};
+  return translated(
+      "config.json: quantization_config says that weights are quantised ({}), and no tensor is: "
+      "loaders would miss their scales and begin with weights of no training; take "
+      "quantization_config out",
+      config->method);
 }
 
 }  // namespace shardwright

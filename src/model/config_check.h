@@ -30,4 +30,9 @@ namespace shardwright {
 [[nodiscard]] std::string contradicted_dtype(std::string_view config_json,
                                              std::span<const TensorDesc> hf);
 
+/// That config.json says how weights are quantised and all of these tensors, which are all of the
+/// files', are plain, a sentence; empty where some are quantised or nothing says so.
+[[nodiscard]] std::string contradicted_quantisation(std::string_view config_json,
+                                                    std::span<const TensorDesc> hf);
+
 }  // namespace shardwright

@@ -152,6 +152,31 @@ TEST(ConfigCheck, FindsNumbersThatNoModelHas) {
   EXPECT_THAT(keys_of(contradicted_config(config, {})), ElementsAre("num_hidden_layers"));
 }
 
+TEST(ConfigCheck, ChoosesExpertsThatThereAre) {
+  HfConfig config = unknown_config();
+  const auto tensors = sample().llama(false, false);
+  const auto keys = [&](std::int64_t experts, std::int64_t chosen) {
+    config.values.insert_or_assign("num_experts", experts);
+    config.values.insert_or_assign("num_experts_per_tok", chosen);
+    return keys_of(contradicted_config(config, tensors));
+  };
+  EXPECT_THAT(keys(4, 4), IsEmpty());
+  EXPECT_THAT(keys(0, 0), IsEmpty()) << "a dense model of a family of both";
+  EXPECT_THAT(keys(4, 5), ElementsAre("num_experts_per_tok"));
+  EXPECT_THAT(keys(4, 0), ElementsAre("num_experts_per_tok"));
+}
+
+TEST(ConfigCheck, OfQuantisationThatNoTensorHas) {
+  const std::vector<TensorDesc> plain = {{"a.weight", DType::kBF16, {4, 4}}};
+  const std::string float8 = R"({"quantization_config": {"quant_method": "fp8"}})";
+  EXPECT_THAT(contradicted_quantisation(float8, plain), HasSubstr("quantised (fp8)"));
+  EXPECT_EQ(contradicted_quantisation("{}", plain), "");
+  const std::string unread = R"({"quantization_config": {"quant_method": "hqq"}})";
+  EXPECT_EQ(contradicted_quantisation(unread, plain), "") << "nothing is known of its tensors";
+  const std::vector<TensorDesc> quantised = {{"a.weight", DType::kF8E4M3, {4, 4}}};
+  EXPECT_EQ(contradicted_quantisation(float8, quantised), "");
+}
+
 TEST(ConfigCheck, CountsPredictionLayersBehindTheOthers) {
   HfConfig config = unknown_config();
   config.values["num_hidden_layers"] = std::int64_t{1};

@@ -14,6 +14,8 @@
 #include "canonical/family_fit.h"
 #include "canonical/hf_naming.h"
 #include "canonical/mlite_naming.h"
+#include "canonical/tied_head.h"
+#include "compare/copies.h"
 #include "format/file_of_tensor.h"
 #include "format/formats.h"
 #include "format/nothing_stored.h"
@@ -41,6 +43,15 @@ std::vector<std::string> object_names(const Catalog& catalog) {
   std::vector<std::string> names;
   for (const StoredObject& object : catalog.objects) names.push_back(object.name);
   return names;
+}
+
+// Of a tensor that lies in one piece, as files of models have it.
+const StoredTensor* find_whole(const Catalog& catalog, std::string_view name) {
+  const auto found = std::ranges::find(catalog.tensors, name,
+                                       [](const StoredTensor& tensor) { return tensor.desc.name; });
+  if (found == catalog.tensors.end() || found->encoding != Encoding::kRaw) return nullptr;
+  const bool is_whole = found->chunks.size() == 1 && found->chunks[0].strides.empty();
+  return is_whole ? &*found : nullptr;
 }
 
 class ModelCheck {
@@ -260,6 +271,10 @@ class ModelCheck {
     descs_ = descs_of(catalog);
     const auto own = model_tensors(catalog, config, checkpoint_.files.get());
     check_config(own ? std::span<const TensorDesc>(own->tensors) : descs_);
+    if (std::string what = contradicted_quantisation(config, descs_); !what.empty()) {
+      add_finding(report_, Code::kArgumentsContradict, "config.json", std::move(what),
+                  Severity::kWarning);
+    }
     const auto facts = SW_TRY(find_facts({}));
     if (!facts) return {};
     const auto model = model_tensors(catalog, facts->config_text, checkpoint_.files.get());
@@ -270,7 +285,28 @@ class ModelCheck {
     tell(map_from_hf(*facts->mapping, facts->sizes, model->tensors));
     tell_taken_over(*facts->mapping, Side::kHf);
     if (model->quantised.empty()) check_dtype(facts->config_text);
+    SW_TRY(check_tied_head(facts->config_text, *model, catalog));
     check_scales(checkpoint_, catalog, *model, report_);
+    return {};
+  }
+
+  // Loaders disagree on what such a model computes with.
+  Status check_tied_head(const std::string& config_text, const ModelTensors& model,
+                         const Catalog& catalog) {
+    const auto tied = find_tied_head(config_text, model.tensors);
+    if (!tied || !*tied || !(*tied)->is_stored || model.is_quantised((*tied)->head)) return {};
+    const StoredTensor* const head = find_whole(catalog, (*tied)->head);
+    const StoredTensor* const embedding = find_whole(catalog, (*tied)->embedding);
+    if (head == nullptr || embedding == nullptr || report_.has_errors()) return {};
+    const std::vector<HfCopy> copies = {{head->desc, embedding->desc.name}};
+    if (SW_TRY(find_differing_copies(copies, catalog, *checkpoint_.files)).empty()) return {};
+    add_finding(
+        report_, Code::kArgumentsContradict, "config.json",
+        translated("config.json says by tie_word_embeddings that {} is {}, and it is not: "
+                   "transformers 5 computes with the head that is stored, other loaders leave it "
+                   "out and compute with the embedding; say false there, or take the head out",
+                   head->desc.name, copies.front().original),
+        Severity::kWarning);
     return {};
   }
 

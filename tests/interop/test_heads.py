@@ -49,6 +49,38 @@ def read_config(folder):
     return json.loads((folder / "config.json").read_text())
 
 
+def test_a_head_that_is_said_to_be_the_embedding(shardwright, tmp_path):
+    """transformers 5 computes with the stored head where it differs; others compute with the embedding."""
+    sizes = dict(hf_sizes.SIZES, vocab_size=510, intermediate_size=120, tie_word_embeddings=False)
+    hf_models.create(tmp_path / "hf", "llama", **sizes)
+    shardwright("verify", tmp_path / "hf")
+    config = read_config(tmp_path / "hf") | {"tie_word_embeddings": True}
+    (tmp_path / "hf" / "config.json").write_text(json.dumps(config))
+    model = transformers.AutoModelForCausalLM.from_pretrained(tmp_path / "hf")
+    stored = load_hf(tmp_path / "hf")
+    assert torch.equal(model.lm_head.weight, stored["lm_head.weight"])
+    warning = "config.json says by tie_word_embeddings that lm_head.weight is model.embed_tokens.weight"
+    assert warning in shardwright("verify", tmp_path / "hf").stdout
+    # A copy is no contradiction.
+    stored["lm_head.weight"] = stored["model.embed_tokens.weight"].clone()
+    for file in (tmp_path / "hf").glob("*.safetensors*"):
+        file.unlink()
+    save_file(stored, tmp_path / "hf" / "model.safetensors", metadata={"format": "pt"})
+    assert warning not in shardwright("verify", tmp_path / "hf").stdout
+
+
+@pytest.mark.parametrize("chosen", [0, 5])
+def test_experts_that_no_token_can_go_to(shardwright, tmp_path, chosen):
+    hf_models.create(tmp_path / "hf", "mixtral", **{**hf_sizes.SIZES, "num_local_experts": 4})
+    shardwright("verify", tmp_path / "hf")
+    config = read_config(tmp_path / "hf") | {"num_experts_per_tok": chosen}
+    (tmp_path / "hf" / "config.json").write_text(json.dumps(config))
+    words = f"num_experts_per_tok is {chosen}, but each token goes to some of 4 experts"
+    assert words in shardwright("verify", tmp_path / "hf", expect=1).stdout
+    told = shardwright("convert", tmp_path / "hf", tmp_path / "out", "--to", "torch_dist", expect=2).stderr
+    assert words in told and not (tmp_path / "out").exists()
+
+
 @pytest.mark.parametrize("name", ["llama", "qwen2_tied", "mistral_tokens", "gpt2"])
 @pytest.mark.parametrize("form", ["verl", "dcp", "trl"])
 def test_a_head_in_what_a_job_saved(shardwright, tmp_path, name, form):

@@ -31,6 +31,21 @@ def compare(shardwright, twins, folder, *arguments):
     return folder / "one", folder / "other"
 
 
+def test_a_config_that_says_what_no_tensor_is(shardwright, tmp_path):
+    """A model that was multiplied out, whose config.json still asks loaders for scales; and the reverse."""
+    sizes = {**hf_sizes.SIZES, **WIDE, "vocab_size": 510}
+    hf_models.create(tmp_path / "hf", "qwen3", dtype=torch.bfloat16, **sizes)
+    twins = quantised.Twins(tmp_path / "hf", tmp_path, fp8((128, 128)), lambda shape: (128, 128))
+    words = "quantization_config says that weights are quantised (fp8), and no tensor is"
+    for folder in (twins.quantised, twins.plain):
+        assert words not in shardwright("verify", folder).stdout
+    config = json.loads((twins.plain / "config.json").read_text())
+    (twins.plain / "config.json").write_text(json.dumps(config | {"quantization_config": fp8((128, 128))}))
+    assert words in shardwright("verify", twins.plain).stdout
+    (twins.quantised / "config.json").write_text(json.dumps(config))
+    assert "no quantization_config" in shardwright("verify", twins.quantised, expect=1).stdout
+
+
 @pytest.mark.parametrize(
     "family, sizes, layout",
     [
