@@ -66,6 +66,8 @@ std::span<const Sentence> chinese_of_legacy() {
        "吗？"},
       {"{}: found {} virtual stages, expected {} as in {}",
        "{0}: 有 {1} 个虚拟 stage，应与 {3} 一样为 {2} 个"},
+      {"{}: tensors under {} are left out: no rule says what they are",
+       "{}: 不写出 {} 下的张量：没有规则说明它们是什么"},
       {"keep the files of one save only", "请只保留同一次保存的文件"},
       {"folders were renamed, swapped or copied: give each file back its rank's folder",
        "文件夹被改名、互换或复制过：请把每个文件放回它的 rank 的文件夹"},

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Legacy `mp_rank_*` checkpoints: ours in Megatron-Core's models, theirs read by us."""
 import pytest
+import torch
 
 import checkpoints
 
@@ -42,6 +43,59 @@ def test_a_model_takes_what_becomes_torch_dist(shardwright, megatron, tmp_path, 
     megatron.load(model, checkpoints.iteration_folder(out), "assume_ok_unexpected")
     truth = checkpoints.truth(family)
     assert megatron.assert_holds(model, truth) == truth.keys()
+
+
+def rewrite_rank(run, rank, edit):
+    file = checkpoints.iteration_folder(run) / f"mp_rank_{rank:02d}" / "model_optim_rng.pt"
+    state = torch.load(file, weights_only=False)
+    edit(state)
+    torch.save(state, file)
+    return file
+
+
+@pytest.mark.parametrize(
+    "key, value", [("checkpoint_version", 3.0), ("bf16", True), ("fp16", False)]
+)
+def test_a_rank_of_another_save(shardwright, tmp_path, key, value):
+    """With the same shapes; the message names both files."""
+    run = tmp_path / "run"
+    shardwright("convert", GOLDEN_HF / "llama3" / "hf", run, "--to", "legacy", "--tp", 2)
+
+    def say(rank, said):
+        def edit(state):
+            if key in state:
+                state[key] = said
+            else:
+                setattr(state["args"], key, said)
+
+        rewrite_rank(run, rank, edit)
+
+    for rank in (0, 1):
+        say(rank, value)
+    folder = checkpoints.iteration_folder(run)
+    shardwright("verify", folder)
+    say(1, 2.0 if key == "checkpoint_version" else not value)
+    told = shardwright("convert", folder, tmp_path / "out", "--to", "torch_dist", expect=2).stderr
+    assert f"mp_rank_01/model_optim_rng.pt: found {key} " in told and " as in mp_rank_00/" in told, told
+    assert not (tmp_path / "out").exists()
+    assert f"found {key} " in shardwright("verify", folder, expect=1).stdout
+
+
+def test_what_a_fork_keeps_beside_its_model_is_named(shardwright, tmp_path):
+    run = tmp_path / "run"
+    shardwright("convert", GOLDEN_HF / "llama3" / "hf", run, "--to", "legacy", "--tp", 2)
+
+    def add(**entries):
+        return rewrite_rank(run, 1, lambda state: state.update(entries))
+
+    add(rng_state=[{"torch_rng_state": torch.get_rng_state()}])
+    for command in ("verify", "inspect"):
+        assert "are left out: no rule says" not in shardwright(command, run).stdout
+    add(ema={"decoder.final_layernorm.weight": torch.ones(3)})
+    note = "tensors under ema are left out"
+    for command in ("verify", "inspect"):
+        assert note in shardwright(command, run).stdout
+    assert note in shardwright("convert", run, tmp_path / "out", "--to", "torch_dist").stderr
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "format/legacy/legacy_file.h"
 
+#include <algorithm>
+#include <array>
+#include <string_view>
+
 #include "base/allowance.h"
 #include "base/fail.h"
 #include "codec/torch_file.h"
@@ -80,6 +84,22 @@ Result<LegacyModel> read_model(const TorchFile& archive, std::string_view key, V
   return model;
 }
 
+// What Megatron and its forks put beside a model, random states of early versions among it.
+bool is_key_of_megatron(std::string_view key) {
+  constexpr std::array<std::string_view, 5> kOthers = {"args", "optimizer", "opt_param_scheduler",
+                                                       "lr_scheduler", "rerun_state_machine"};
+  return key.starts_with("model") || key.contains("rng_") ||
+         std::ranges::find(kOthers, key) != kOthers.end();
+}
+
+Status look_beside_model(Value pairs, LegacyFile& file, Allowance& allowance) {
+  for (std::size_t i = 0; i < pairs.size(); ++i) {
+    if (is_key_of_megatron(pairs.key(i).as_string().value_or(""))) continue;
+    SW_TRY(file.unread.add(pairs.key(i), pairs.value(i), allowance));
+  }
+  return {};
+}
+
 // Layers without weights are none to whoever asks for a model's.
 void count_layers_with_weights(Arguments& arguments) {
   const auto layers = arguments.find("num_layers");
@@ -126,6 +146,7 @@ Result<LegacyFile> read_legacy_file(const ReadableFile& file, LegacyDetail detai
   if (const Value iteration = root.find("iteration")) result.iteration = iteration.as_int();
   if (const Value model = root.find("model")) {
     SW_TRY(add("model", model));
+    SW_TRY(look_beside_model(pairs, result, allowance));
     return result;
   }
   for (std::size_t stage = 0;; ++stage) {
@@ -137,6 +158,7 @@ Result<LegacyFile> read_legacy_file(const ReadableFile& file, LegacyDetail detai
   // verl's model.pt is the state dict itself.
   const bool is_bare = result.models.empty() && holds_tensor(pairs);
   if (is_bare) SW_TRY(add("the file", root));
+  if (!is_bare) SW_TRY(look_beside_model(pairs, result, allowance));
   if (result.models.empty()) {
     return fail(Code::kUnsupportedFormat, "{} has neither 'model' nor 'model0'", file.name());
   }

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "codec/torch_archive.h"
+#include "format/tensors_beside.h"
 #include "shardwright/checkpoint.h"
 
 namespace shardwright {
@@ -37,6 +38,7 @@ struct LegacyFile {
   std::optional<std::int64_t> iteration;
   std::vector<std::string> keys;  ///< of the outermost dict, in order
   bool has_optimizer = false;     ///< and not None
+  TensorsBeside unread;           ///< tensors under keys that Megatron has not (`ema`)
 };
 
 enum class LegacyDetail : std::uint8_t {

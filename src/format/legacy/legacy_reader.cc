@@ -17,6 +17,7 @@
 #include "io/source_files.h"
 #include "layout/legacy_grid.h"
 #include "layout/legacy_names.h"
+#include "model/arguments.h"
 
 namespace shardwright {
 namespace {
@@ -133,6 +134,46 @@ VersionedNames versioned_names_of(const LegacyRanks& ranks) {
   return names;
 }
 
+// What all ranks of a save have alike beside the iteration, which is compared with their places.
+Status check_one_save(const Catalog& catalog, const LegacyRanks& ranks) {
+  const LegacyRankFile& first = ranks.files().front();
+  const auto differ = [&](std::string_view what, const LegacyRankFile& file, std::string_view found,
+                          std::string_view expected) {
+    return fail(Code::kLegacyLayout,
+                "{}: found {} {}, expected {} as in {}; keep the files of one save",
+                catalog.files[file.file], what, found, expected, catalog.files[first.file]);
+  };
+  for (const LegacyRankFile& file : ranks.files()) {
+    const LegacyFile& one = first.contents;
+    const LegacyFile& other = file.contents;
+    if (one.checkpoint_version && other.checkpoint_version &&
+        one.checkpoint_version != other.checkpoint_version) {
+      return differ("checkpoint_version", file, fmt::to_string(*other.checkpoint_version),
+                    fmt::to_string(*one.checkpoint_version));
+    }
+    for (const std::string_view name : {"bf16", "fp16"}) {
+      const auto a = one.arguments.find(name);
+      const auto b = other.arguments.find(name);
+      if (a == one.arguments.end() || b == other.arguments.end() || a->second == b->second)
+        continue;
+      return differ(name, file, to_string(b->second), to_string(a->second));
+    }
+  }
+  return {};
+}
+
+// Tensors that nobody asks for, as a trainer may keep them beside its model.
+void tell_unread(Checkpoint& checkpoint, const LegacyRanks& ranks) {
+  for (const LegacyRankFile& file : ranks.files()) {
+    const std::vector<std::string>& keys = file.contents.unread.keys;
+    if (keys.empty()) continue;
+    checkpoint.notes.push_back(
+        translated("{}: tensors under {} are left out: no rule says what they are",
+                   checkpoint.catalog.files[file.file], name_list(keys)));
+    return;
+  }
+}
+
 // Of files of other saves, as far as their sizes and iterations don't tell.
 void tell_differing_arguments(Checkpoint& checkpoint, const LegacyRanks& ranks) {
   const LegacyRankFile& first = ranks.files().front();
@@ -167,6 +208,8 @@ Status add_ranks(Checkpoint& checkpoint, const LegacyRanks& ranks, Defects& defe
 
 Status read_legacy(Checkpoint& checkpoint, Defects& defects) {
   const LegacyRanks ranks = SW_TRY(LegacyRanks::read(checkpoint, defects));
+  SW_TRY(defects.report(check_one_save(checkpoint.catalog, ranks)));
+  tell_unread(checkpoint, ranks);
   SW_TRY(add_ranks(checkpoint, ranks, defects));
   SW_TRY(defects.report(check_folders(ranks, checkpoint.catalog)));
   for (const SettledTower& tower : ranks.towers()) {
