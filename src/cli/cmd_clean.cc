@@ -5,6 +5,7 @@
 #include <filesystem>
 
 #include "base/fail.h"
+#include "base/shell_path.h"
 #include "base/text.h"
 #include "cli/commands.h"
 #include "cli/json_output.h"
@@ -70,7 +71,7 @@ std::string clean_report_text(const std::string& folder, const std::vector<Liste
   if (removable > 0) {
     text += translated("{} can go, {}: shardwright clean {} --remove\n",
                        format_count(removable, "unfinished output"), format_bytes(bytes),
-                       shell_quoted(folder));
+                       shell_path(folder));
   }
   return text;
 }
@@ -109,7 +110,7 @@ std::string uploads_text(const std::string& path, const std::vector<ListedUpload
   if (uploads.empty()) text += translated("{}: no unfinished uploads\n", printable(path));
   if (removable > 0) {
     text += translated("where no run writes there, {} can go: shardwright clean {} --remove\n",
-                       format_count(removable, "unfinished upload"), shell_quoted(path));
+                       format_count(removable, "unfinished upload"), shell_path(path));
   }
   return text;
 }

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/fail.h"
+#include "base/shell_path.h"
 #include "base/text.h"
 #include "cli/commands.h"
 #include "cli/conversion_run.h"
@@ -182,7 +183,7 @@ Status save_to(const std::string& path, const PreparedConversion& conversion) {
 }
 
 std::string saved_text(const std::string& path) {
-  const std::string file = shell_quoted(path);
+  const std::string file = shell_path(path);
   return translated(
       "\nsaved {}: run 'shardwright convert --plan {} --part I/N' for each I from 1 to N, then "
       "'shardwright publish {}'\n",

@@ -9,7 +9,7 @@
 #include <iterator>
 
 #include "base/fail.h"
-#include "base/text.h"
+#include "base/shell_path.h"
 #include "cli/json_output.h"
 #include "cli/summary.h"
 #include "cli/watched_run.h"
@@ -154,8 +154,8 @@ std::vector<std::string> notes_of(const PreparedConversion& conversion, const Fi
 }
 
 std::string command_line(const ConvertRequest& request) {
-  std::string line = fmt::format("shardwright convert {} {} --to {}", shell_quoted(request.input),
-                                 shell_quoted(request.output), traits_of(request.format).name);
+  std::string line = fmt::format("shardwright convert {} {} --to {}", shell_path(request.input),
+                                 shell_path(request.output), traits_of(request.format).name);
   if (!traits_of(request.format).has_grid) return line;
   for (const UnusualSize& size : unusual_sizes(request.parallel)) {
     line += fmt::format(" {} {}", size.flag, size.size);

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "base/fail.h"
+#include "base/shell_path.h"
 #include "base/text.h"
 #include "convert/conversion_output.h"
 #include "exec/execute.h"
@@ -100,7 +101,7 @@ Result<ConvertReport> run_to_server(const PreparedConversion& conversion,
     }
     if (!left.empty()) {
       error.message += translated("; 'shardwright clean {} --remove' removes unfinished uploads",
-                                  shell_quoted(path));
+                                  shell_path(path));
     }
     return std::unexpected(std::move(error));
   }

@@ -5,7 +5,7 @@
 #include <filesystem>
 
 #include "base/fail.h"
-#include "base/text.h"
+#include "base/shell_path.h"
 #include "dcp/torch_dist_layout.h"
 #include "diagnose/diagnose_catalog.h"
 #include "diagnose/diagnose_legacy.h"
@@ -32,7 +32,7 @@ void add_places(const std::string& path, Diagnosis& diagnosis) {
   if (places.found) {
     add_finding(diagnosis, "L26",
                 {{"where", phrase("weights.found", {{"folder", *places.found}})}});
-    diagnosis.next = "shardwright diagnose " + shell_quoted(*places.found);
+    diagnosis.next = "shardwright diagnose " + shell_path(*places.found);
     return;
   }
   const Phrase none = phrase("weights.none", {{"save", places.save}, {"merged", places.merged}});
@@ -47,15 +47,15 @@ Diagnosis of_sibling(const Sibling& sibling, const std::string& shown_by, const 
   diagnosis.confidence = Confidence::kCertain;
   const Phrase what = phrase(sibling.what);
   diagnosis.reason = phrase("shown.sibling", {{"entry", shown_by}, {"what", what}});
-  const std::string quoted = shell_quoted(path);
-  const std::string parent = shell_quoted(std::filesystem::path(path).parent_path().string());
+  const std::string quoted = shell_path(path);
+  const std::string parent = shell_path(std::filesystem::path(path).parent_path().string());
   if (is_weightless_iteration(sibling)) {
     add_places(path, diagnosis);
     return diagnosis;
   }
   if (sibling.format == "legacy_rank") diagnosis.next = "shardwright diagnose " + parent;
   if (shown_by.ends_with(".nemo") || sibling.format == "non_persistent") {
-    diagnosis.next = "shardwright diagnose " + shell_quoted(path + "/" + shown_by);
+    diagnosis.next = "shardwright diagnose " + shell_path(path + "/" + shown_by);
   }
   if (diagnosis.next.empty()) diagnosis.next = "shardwright explain L34";
   const Phrase reader = phrase(sibling.reader);
@@ -82,7 +82,7 @@ Diagnosis of_nothing(const Survey& survey, const Detection& detection, const std
   // The only one may be what the training began with: the user has to say that it is meant.
   if (detection.below.size() == 1 && detection.has_all_below) {
     const std::string& only = detection.below.front().folder;
-    diagnosis.next = "shardwright diagnose " + shell_quoted(root + "/" + only);
+    diagnosis.next = "shardwright diagnose " + shell_path(root + "/" + only);
   }
   return diagnosis;
 }

@@ -7,7 +7,7 @@
 #include <array>
 
 #include "base/notes.h"
-#include "base/text.h"
+#include "base/shell_path.h"
 #include "canonical/contradictions.h"
 #include "canonical/families.h"
 #include "canonical/model_facts.h"
@@ -26,7 +26,6 @@
 #include "layout/legacy_findings.h"
 #include "layout/shard_contents.h"
 #include "layout/texts.h"
-#include "model/component_names.h"
 #include "remote/open_path.h"
 #include "state/recorded_run.h"
 
@@ -174,8 +173,7 @@ std::string_view needed_flag(const Checkpoint& checkpoint, const SourceFormat& f
   if (adapter_note(checkpoint) && !traits.is_hf_model) return " --hf-config BASE";
   const bool needs_names = traits.is_named_by_family || traits.is_hf_model;
   if (needs_names) return checkpoint.hf_config.empty() ? " --hf-config MODEL" : "";
-  const bool needs_family =
-      format.usual_target() == "hf" && !has_component_names(checkpoint.catalog);
+  const bool needs_family = format.usual_target() == "hf";
   return needs_family && !has_family(checkpoint) ? " --hf-config MODEL" : "";
 }
 
@@ -183,10 +181,10 @@ std::string_view needed_flag(const Checkpoint& checkpoint, const SourceFormat& f
 std::string next_command(const Diagnosis& diagnosis, const SourceFormat& format,
                          const std::string& path, const Candidate& candidate, std::string_view flag,
                          const DiagnoseRequest& request) {
-  const std::string place = shell_quoted(path) + flag_of(candidate);
+  const std::string place = shell_path(path) + flag_of(candidate);
   if (diagnosis.has_errors()) return "shardwright verify " + place;
   if (format.traits().is_adapter) {
-    return "shardwright merge-adapter BASE " + shell_quoted(path) + " OUT";
+    return "shardwright merge-adapter BASE " + shell_path(path) + " OUT";
   }
   const std::string_view target = format.usual_target();
   std::string command =
@@ -221,12 +219,12 @@ Result<Diagnosis> diagnose_catalog(const Survey& survey, const std::string& path
   diagnosis.next = next_command(diagnosis, *format, path, candidate, flag, request);
   if (checkpoint && !diagnosis.has_errors()) {
     if (const auto model = model_beside_states(*checkpoint)) {
-      diagnosis.next = "shardwright diagnose " + shell_quoted(*model);
+      diagnosis.next = "shardwright diagnose " + shell_path(*model);
     } else if (holds_states_alone(checkpoint->catalog)) {
-      diagnosis.next = "shardwright inspect " + shell_quoted(path) + flag_of(candidate);
+      diagnosis.next = "shardwright inspect " + shell_path(path) + flag_of(candidate);
     } else if (checkpoint->location.traits.is_hf_model &&
                holds_adapter_alone(checkpoint->catalog)) {
-      diagnosis.next = fmt::format("shardwright convert {} ADAPTER --to hf", shell_quoted(path));
+      diagnosis.next = fmt::format("shardwright convert {} ADAPTER --to hf", shell_path(path));
     } else if (checkpoint->location.traits.is_hf_model &&
                !adapters_of_wrapped(checkpoint->catalog).empty()) {
       diagnosis.next = merge_command_of_wrapped(*checkpoint);

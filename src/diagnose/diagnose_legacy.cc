@@ -9,7 +9,7 @@
 #include <string>
 #include <utility>
 
-#include "base/text.h"
+#include "base/shell_path.h"
 #include "diagnose/diagnose_arguments.h"
 #include "format/legacy/legacy_file.h"
 #include "format/legacy/padding_rows.h"
@@ -39,7 +39,7 @@ class LegacyDiagnosis {
   LegacyDiagnosis(const Directory& directory, const Survey& survey, std::string_view path,
                   const Candidate& candidate, const DiagnoseRequest& request)
       : directory_(directory), survey_(survey), request_(request) {
-    evidence_.path = shell_quoted(path);
+    evidence_.path = shell_path(path);
     read_.traits = candidate.format->traits();
     evidence_.flag = flag_of(candidate);
     evidence_.leftovers = survey.leftovers;

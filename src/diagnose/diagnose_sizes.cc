@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <array>
 
-#include "base/text.h"
+#include "base/shell_path.h"
 #include "layout/finding_rules.h"
 #include "shardwright/convert.h"
 
@@ -36,7 +36,7 @@ void add_impossible_sizes(const std::string& path, const std::string& as, const 
   const auto prepared = prepare_conversion(request);
   if (prepared || prepared.error().code != Code::kNotDivisible) return;
   add_finding(diagnosis, "L49", {{"error", prepared.error().message}});
-  diagnosis.next = "shardwright inspect " + shell_quoted(path);
+  diagnosis.next = "shardwright inspect " + shell_path(path);
 }
 
 }  // namespace shardwright

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include "base/shell_path.h"
 #include "base/text.h"
 #include "base/translated.h"
 #include "format/peft/source.h"
@@ -24,7 +25,7 @@ std::optional<std::string> note_on_wrapped(const Checkpoint& checkpoint, std::si
         "these {} tensors are an adapter's that a run has saved without its base model: "
         "'shardwright convert {} ADAPTER --to hf' makes PEFT's files of them, which "
         "'merge-adapter' adds to the base model",
-        tensors, shell_quoted(checkpoint.location.path));
+        tensors, shell_path(checkpoint.location.path));
   }
   const std::vector<std::string> adapters = adapters_of_wrapped(checkpoint.catalog);
   if (adapters.empty()) return std::nullopt;

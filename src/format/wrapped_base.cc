@@ -8,6 +8,7 @@
 #include <iterator>
 #include <set>
 
+#include "base/shell_path.h"
 #include "base/text.h"
 #include "layout/module_wrappers.h"
 
@@ -70,11 +71,11 @@ std::vector<StoredTensor> take_adapters_of_wrapped(Catalog& catalog) {
 
 std::string merge_command_of_wrapped(const Checkpoint& checkpoint) {
   constexpr std::string_view kBeside = "lora_adapter";  // where verl has it
-  const std::string path = shell_quoted(checkpoint.location.path);
+  const std::string path = shell_path(checkpoint.location.path);
   const bool is_beside =
       checkpoint.directory->exists(std::string(kBeside) + "/adapter_config.json");
   const std::string adapter =
-      is_beside ? shell_quoted(checkpoint.location.path + "/" + std::string(kBeside)) : "ADAPTER";
+      is_beside ? shell_path(checkpoint.location.path + "/" + std::string(kBeside)) : "ADAPTER";
   return "shardwright merge-adapter " + path + " " + adapter + " OUT";
 }
 

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/fail.h"
+#include "base/shell_path.h"
 #include "base/text.h"
 #include "io/beneath.h"
 #include "io/remote_path.h"
@@ -188,7 +189,7 @@ Status check_nobody_writes(const std::string& path, const S3Writer& writer) {
       "{}: found {} unfinished uploads there, begun {}: another run writes them, or one that "
       "was killed left them; wait for it, or remove them with 'shardwright clean {} "
       "--remove'",
-      printable(path), uploads->size(), printable(uploads->front().begun), shell_quoted(path));
+      printable(path), uploads->size(), printable(uploads->front().begun), shell_path(path));
 }
 
 }  // namespace
