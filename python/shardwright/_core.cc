@@ -98,6 +98,7 @@ int program(const std::vector<nb::bytes>& given) {
 // Whether a save may replace what is there.
 void check_replaceable(const nb::bytes& given) {
   const std::string path = to_path(given);
+  take(check_is_folder(take(resolved_output(path))));
   take(check_may_be_replaced(path));
   static_cast<void>(take(find_replaced_files(path, {})));
 }

@@ -80,6 +80,15 @@ fs::path existing_ancestor(const fs::path& path) {
   return ancestor;
 }
 
+Status check_is_folder(const fs::path& target) {
+  std::error_code error;
+  if (fs::symlink_status(target, error).type() == fs::file_type::directory) return {};
+  return fail(Code::kTargetExists,
+              "{}: found something that is not a folder, expected nothing or a folder; choose "
+              "another target or remove it",
+              target.string());
+}
+
 Status check_may_be_replaced(const std::string& folder) {
   const fs::path target = SW_TRY(resolved_output(folder));
   const auto refuse = [&](std::string_view what) {

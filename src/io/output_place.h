@@ -21,6 +21,9 @@ namespace shardwright {
 /// The nearest folder above `path` that exists.
 [[nodiscard]] std::filesystem::path existing_ancestor(const std::filesystem::path& path);
 
+/// Refuses what is there and is no folder, a link included. Error: kTargetExists.
+[[nodiscard]] Status check_is_folder(const std::filesystem::path& target);
+
 /// Refuses a folder that no output may take the place of, whatever is in it: the root, a mount
 /// point, one that is or holds a home or the current directory. Error: kTargetExists.
 [[nodiscard]] Status check_may_be_replaced(const std::string& folder);

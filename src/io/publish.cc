@@ -199,14 +199,8 @@ std::unexpected<Error> Publication::others_came() const {
 /// Neither a folder with something in it (unless it may be replaced) nor anything else.
 Status Publication::check_target() {
   std::error_code error;
-  const fs::file_status status = fs::symlink_status(target_, error);
-  if (status.type() == fs::file_type::not_found) return {};
-  if (status.type() != fs::file_type::directory) {
-    return fail(Code::kTargetExists,
-                "{}: found something that is not a folder, expected nothing or a folder; choose "
-                "another target or remove it",
-                target_);
-  }
+  if (fs::symlink_status(target_, error).type() == fs::file_type::not_found) return {};
+  SW_TRY(check_is_folder(target_));
   const bool is_empty = SW_TRY(list_folder(target_)).empty();
   if (is_empty && !is_mount_point(target_)) return {};
   if (!is_empty && !options_.may_replace) {

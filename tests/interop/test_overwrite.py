@@ -36,6 +36,14 @@ def test_a_save_replaces_nothing_but_a_checkpoint(tmp_path, monkeypatch):
             save(target, 2, overwrite=True)
         assert tree(tmp_path) == before
     (path / "train.log").unlink()
+    file = tmp_path / "run" / "file"
+    file.write_text("precious")
+    with pytest.raises(CheckpointException, match=r"SW0107.* not a folder"):
+        save(file, 2, overwrite=True)
+    with pytest.raises(FileExistsError, match=r"SW0107.* not a folder"):
+        shardwright.convert(path, file, to="dcp", overwrite=True)
+    assert file.read_text() == "precious"
+    file.unlink()
     monkeypatch.chdir(path)
     with pytest.raises(CheckpointException, match="current directory"):
         save(path, 2, overwrite=True)
