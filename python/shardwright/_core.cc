@@ -4,12 +4,12 @@
 #include <nanobind/stl/vector.h>
 
 #include <algorithm>
-#include <atomic>
 #include <exception>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "_main_thread.h"
 #include "_values.h"
 #include "cli/run.h"
 #include "convert/replaced_files.h"
@@ -25,63 +25,39 @@ void translate(const std::exception_ptr& exception, void* /*unused*/) {
   try {
     std::rethrow_exception(exception);
   } catch (const Failure& failure) {
-    const nb::object error = nb::module_::import_("shardwright._errors")
-                                 .attr("make")(code_name(failure.error().code),
-                                               from_path(in_words_of_arguments(failure.what())));
-    PyErr_SetObject(error.type().ptr(), error.ptr());
+    try {
+      const nb::object error = nb::module_::import_("shardwright._errors")
+                                   .attr("make")(code_name(failure.error().code),
+                                                 from_path(in_words_of_arguments(failure.what())));
+      PyErr_SetObject(error.type().ptr(), error.ptr());
+    } catch (nb::python_error& raised) {  // by the handler of a signal that came before
+      raised.restore();
+    }
   }
 }
 
-// Follows a command from the thread that called it: tells Python how far it is, and stops it once
-// Python raises, be it the callback or a signal's handler.
-class Follower {
- public:
-  explicit Follower(nb::object progress) : progress_(std::move(progress)) {}
+// Tells Python how far a command is; what it raises stops the command.
+void tell(Work& work, const nb::object& progress, const ConvertProgress& now) {
+  work.call([&] {
+    if (PyErr_CheckSignals() != 0) throw nb::python_error();
+    // Objects beside the tensors may be counted on top.
+    const std::uint64_t done = std::min(now.bytes_done, now.bytes_total);
+    if (!progress.is_none()) progress(done, now.bytes_total);
+  });
+}
 
-  [[nodiscard]] RunOptions options() {
-    RunOptions options;
-    options.on_progress = [this](const ConvertProgress& progress) { tell(progress); };
-    options.cancelled = &stop_;
-    return options;
-  }
-
-  void rethrow() const {
-    if (raised_) std::rethrow_exception(raised_);
-  }
-
- private:
-  void tell(const ConvertProgress& progress) {
-    if (stop_) return;
-    const nb::gil_scoped_acquire locked;
-    try {
-      if (PyErr_CheckSignals() != 0) throw nb::python_error();
-      // Objects beside the tensors may be counted on top.
-      const std::uint64_t done = std::min(progress.bytes_done, progress.bytes_total);
-      if (!progress_.is_none()) progress_(done, progress.bytes_total);
-    } catch (...) {
-      raised_ = std::current_exception();
-      stop_ = true;
-    }
-  }
-
-  nb::object progress_;
-  std::exception_ptr raised_;
-  std::atomic<bool> stop_{false};
-};
-
-nb::tuple run(const std::vector<nb::bytes>& given, nb::object progress) {
+nb::tuple run(const std::vector<nb::bytes>& given, const nb::object& progress) {
   std::vector<std::string> words;
   for (const nb::bytes& word : given) words.push_back(to_path(word));
-  Follower follower(std::move(progress));
+  Work work;
   cli::Console::Capture capture;
-  capture.run = follower.options();
+  capture.run.on_progress = [&](const ConvertProgress& now) { tell(work, progress, now); };
+  capture.run.cancelled = &work.stopped();
   int status = 0;
-  {
-    const nb::gil_scoped_release unlocked;
+  work.run([&] {
     cli::Console console(capture);
     status = cli::run_command_line(words, console);
-  }
-  follower.rethrow();
+  });
   return nb::make_tuple(status, capture.output, capture.messages);
 }
 

@@ -18,6 +18,7 @@
 #include <utility>
 #include <vector>
 
+#include "_main_thread.h"
 #include "_values.h"
 #include "dcp/chunk_reader.h"
 #include "dcp/load_catalog.h"
@@ -128,19 +129,20 @@ void read_memory_of(int process, std::uint64_t address, const Memory& memory) {
   take(read_process_memory(process, address, bytes));
 }
 
+// Without any where the format does not tell.
+Result<DcpMetadata> read_planner_paths(const std::string& place) {
+  if (!SW_TRY(locate_checkpoint(place)).traits.has_chunk_list) return DcpMetadata();
+  const std::unique_ptr<Directory> directory = SW_TRY(open_directory(place));
+  return read_any_metadata(*directory, {.planner_paths = true});
+}
+
 // Where each flattened name was in the nested state dict; nothing of formats that do not tell.
 std::vector<std::pair<std::string, std::vector<PathStep>>> planner_paths(const nb::bytes& folder) {
   const std::string place(folder.c_str(), folder.size());
-  DcpMetadata metadata;
-  {
-    const nb::gil_scoped_release unlocked;
-    if (!take(locate_checkpoint(place)).traits.has_chunk_list) return {};
-    const std::unique_ptr<Directory> directory = take(open_directory(place));
-    metadata = take(read_any_metadata(*directory, {.planner_paths = true}));
-  }
+  const DcpMetadata metadata = take(without_gil([&] { return read_planner_paths(place); }));
   std::vector<std::pair<std::string, std::vector<PathStep>>> paths;
-  for (PlannerPath& path : metadata.planner_paths) {
-    paths.emplace_back(std::move(path.name), std::move(path.path));
+  for (const PlannerPath& path : metadata.planner_paths) {
+    paths.emplace_back(path.name, path.path);
   }
   return paths;
 }

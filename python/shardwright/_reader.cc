@@ -11,9 +11,11 @@
 #include <string>
 #include <vector>
 
+#include "_main_thread.h"
 #include "_values.h"
 #include "format/formats.h"
 #include "layout/layer_name.h"
+#include "remote/open_path.h"
 #include "shardwright/reader.h"
 
 namespace nb = nanobind;
@@ -84,6 +86,14 @@ ReadOptions read_options(const std::string& names, const std::string& format,
   return options;
 }
 
+// A disk answers: only what may wait for a server needs Ctrl-C meanwhile.
+template <class Function>
+auto of_files(const TensorReader& reader, const Function& read) {
+  if (is_remote_path(reader.location().path)) return without_gil(read);
+  const nb::gil_scoped_release unlocked;
+  return read();
+}
+
 // A checkpoint of any format, by its own names, by Megatron's or by Hugging Face's. Safe for
 // concurrent use.
 class Reader {
@@ -139,45 +149,34 @@ class Reader {
     const Box box{to_dims(origin), to_dims(shape)};
     const std::span bytes(reinterpret_cast<std::byte*>(buffer.data()), buffer.size());
     const auto reader = held();
-    const nb::gil_scoped_release unlocked;
-    take(reader->read(index, box, bytes));
+    take(of_files(*reader, [&] { return reader->read(index, box, bytes); }));
     return reader->take_notes();
   }
 
   /// Raises unless every file that was read is still what it was when it was opened.
   void check_unchanged() const {
     const auto reader = held();
-    const nb::gil_scoped_release unlocked;
-    take(reader->check_unchanged());
+    take(of_files(*reader, [&] { return reader->check_unchanged(); }));
   }
 
   [[nodiscard]] std::vector<std::string> documents() const { return opened().documents(); }
   /// The bytes of a file beside the weights.
   [[nodiscard]] nb::bytes read_document(const std::string& name) const {
-    std::string bytes;
     const auto reader = held();
-    {
-      const nb::gil_scoped_release unlocked;
-      bytes = take(reader->read_document(name));
-    }
+    const std::string bytes = take(of_files(*reader, [&] { return reader->read_document(name); }));
     return nb::bytes(bytes.data(), bytes.size());
   }
 
   /// The bytes of an entry that is no tensor, as they are stored.
   [[nodiscard]] nb::bytes read_object(std::size_t index) {
-    std::string bytes;
     const auto reader = held();
-    {
-      const nb::gil_scoped_release unlocked;
-      bytes = take(reader->read_object(index));
-    }
+    const std::string bytes = take(of_files(*reader, [&] { return reader->read_object(index); }));
     return nb::bytes(bytes.data(), bytes.size());
   }
 
  private:
   static TensorReader open(const std::string& path, const ReadOptions& options) {
-    const nb::gil_scoped_release unlocked;
-    TensorReader reader = take(TensorReader::open(path, options));
+    TensorReader reader = take(without_gil([&] { return TensorReader::open(path, options); }));
     static_cast<void>(reader.take_notes());  // of opening: the command line tells them
     return reader;
   }

@@ -16,6 +16,8 @@ class RankSession;
 
 namespace shardwright::cli {
 
+class StopSignal;
+
 inline constexpr int kExitFine = 0;
 inline constexpr int kExitFindings = 1;  ///< findings or differences
 inline constexpr int kExitFailure = 2;   ///< usage, or something failed
@@ -93,6 +95,10 @@ class Console {
   [[nodiscard]] JobSharing* sharing() const { return sharing_; }
   /// Borrows `sharing`.
   void share(JobSharing* sharing) { sharing_ = sharing; }
+  /// The signals that end what goes on now; null: they end the process.
+  [[nodiscard]] const StopSignal* watched_signals() const { return watched_; }
+  /// Borrows `signals`.
+  void watch(const StopSignal* signals) { watched_ = signals; }
   [[nodiscard]] int columns() const { return streams_.columns; }
   /// `text` in bold where standard output may have colours.
   [[nodiscard]] std::string bold(std::string_view text) const;
@@ -114,6 +120,7 @@ class Console {
   Capture* capture_ = nullptr;
   RankSession* ranks_ = nullptr;
   JobSharing* sharing_ = nullptr;
+  const StopSignal* watched_ = nullptr;
   ConsoleOptions options_;
   std::optional<LogFile> log_;
   int stop_signal_ = 0;

@@ -7,11 +7,13 @@
 #include <algorithm>
 #include <filesystem>
 #include <iterator>
+#include <optional>
 
 #include "base/fail.h"
 #include "base/shell_path.h"
 #include "cli/json_output.h"
 #include "cli/summary.h"
+#include "cli/watched_requests.h"
 #include "cli/watched_run.h"
 #include "comm/rank_session.h"
 #include "convert/set_aside_journals.h"
@@ -97,6 +99,9 @@ void tell_killed_runs(const PreparedConversion& conversion, Console& console) {
 }  // namespace
 
 Result<PreparedConversion> prepare_with_progress(const ConvertRequest& request, Console& console) {
+  // No argument names what a saved plan reads.
+  std::optional<WatchedRequests> requests;
+  if (is_remote_path(request.input)) requests.emplace(console);
   ProgressLine line(console);
   line.begin(RunPhase::kPlan, 0);
   if (console.ranks() == nullptr) return prepare_conversion(request);

@@ -8,6 +8,7 @@
 #include <exception>
 #include <memory>
 #include <new>
+#include <optional>
 #include <string_view>
 #include <variant>
 
@@ -20,6 +21,7 @@
 #include "cli/help.h"
 #include "cli/json_output.h"
 #include "cli/locale_language.h"
+#include "cli/watched_requests.h"
 #include "comm/rank_session.h"
 #include "convert/rank_jobs.h"
 #include "io/begun_output.h"
@@ -104,6 +106,8 @@ Result<int> run_words(const std::vector<std::string>& arguments, Console& consol
     SW_TRY(console.apply(request.console, began_text(arguments)));
   }
   if (console.ranks() != nullptr) return run_with_ranks(request.command, console);
+  std::optional<WatchedRequests> requests;
+  if (names_a_server(arguments)) requests.emplace(console);
   return run_command(request.command, console);
 }
 

@@ -8,9 +8,9 @@
 
 #include "cli/progress_line.h"
 #include "cli/stop_signal.h"
+#include "cli/watched_requests.h"
 #include "comm/rank_session.h"
 #include "convert/rank_jobs.h"
-#include "remote/open_path.h"
 
 namespace shardwright::cli {
 
@@ -21,13 +21,13 @@ class WatchedRun {
   explicit WatchedRun(Console& console)
       : console_(console), follower_(console.follower()), line_(console) {
     if (follower_ != nullptr) return;
-    stop_.emplace();
-    // Those of ranks end with their session.
-    if (console.ranks() == nullptr) requests_.emplace(stop_->flag());
+    requests_.emplace(console);
+    if (console.watched_signals() == nullptr) own_stop_.emplace();
+    stop_ = own_stop_ ? &*own_stop_ : console.watched_signals();
   }
   ~WatchedRun() {
     if (leads()) console_.ranks()->obey(nullptr);
-    if (stop_ && stop_->flag()) console_.stopped_by(stop_->signal());
+    if (stop_ != nullptr && stop_->flag()) console_.stopped_by(stop_->signal());
   }
   WatchedRun(const WatchedRun&) = delete;
   WatchedRun& operator=(const WatchedRun&) = delete;
@@ -64,12 +64,13 @@ class WatchedRun {
 
  private:
   // What is shared out to other ranks.
-  [[nodiscard]] bool leads() const { return console_.sharing() != nullptr && stop_.has_value(); }
+  [[nodiscard]] bool leads() const { return console_.sharing() != nullptr && stop_ != nullptr; }
 
   Console& console_;
   const RunOptions* follower_;
-  std::optional<StopSignal> stop_;
-  std::optional<StoppableRequests> requests_;
+  std::optional<WatchedRequests> requests_;
+  std::optional<StopSignal> own_stop_;  // of ranks, whose requests end with their session
+  const StopSignal* stop_ = nullptr;
   ProgressLine line_;
 };
 

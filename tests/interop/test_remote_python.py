@@ -1,7 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """The package reads boxes of checkpoints on servers: a web server, a Hub and a bucket on loopback."""
+import _thread
 import importlib.util
 import pathlib
+import threading
+import time
 
 import numpy
 import pytest
@@ -132,3 +135,108 @@ def test_a_file_that_changes_while_it_is_open(serve):
             numpy.asarray(checkpoint.get_tensor(tensor))
         checkpoint.check_unchanged()
     assert changed.value.code == "SW0111"
+
+
+@pytest.fixture
+def silent(serve):
+    """A server that is interrupted for: each request is Ctrl-C, and gets no answer."""
+    over = threading.Event()
+
+    def interrupt(handler):
+        _thread.interrupt_main()
+        return over.wait(60)
+
+    one, paths = serve(MODEL)
+    one.interrupt = interrupt
+    yield one, paths["web"]
+    over.set()
+
+
+def is_interrupted(call):
+    since = time.monotonic()
+    with pytest.raises(KeyboardInterrupt):
+        call()
+        time.sleep(1)
+    assert time.monotonic() - since < 10  # about a second, on a machine at rest
+
+
+def test_ctrl_c_ends_what_waits_for_a_server(silent, tmp_path):
+    one, url = silent
+    one.faults = [one.interrupt]
+    for call in (
+        lambda: shardwright.open(url),
+        lambda: shardwright.open(MODEL, names="megatron", hf_config=url),
+        lambda: shardwright.convert(url, tmp_path / "x", to="torch_dist"),
+        lambda: shardwright.plan(url, tmp_path / "x", to="torch_dist"),
+        lambda: shardwright.verify(url),
+        lambda: shardwright.diff(MODEL, url),
+        lambda: shardwright.inspect(url),
+        lambda: shardwright.diagnose(url),
+        lambda: StorageReader(url).read_metadata(),
+    ):
+        is_interrupted(call)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_ctrl_c_is_no_other_error(silent):
+    """It comes with an answer that is one: the handler may run where the exception is made."""
+    one, url = silent
+
+    def refuse(handler):
+        _thread.interrupt_main()
+        handler.answer(403)
+        return True
+
+    one.faults = [refuse]
+    for _ in range(5):
+        is_interrupted(lambda: shardwright.open(url))
+
+
+def test_ctrl_c_while_weights_are_read(silent, tmp_path):
+    one, url = silent
+    ill = [lambda handler: "Range" in handler.headers and one.interrupt(handler)]
+    one.faults = ill
+    is_interrupted(lambda: shardwright.convert(url, tmp_path / "x", to="torch_dist"))
+    assert list(tmp_path.iterdir()) == []
+    name, expected = "model.layers.1.mlp.up_proj.weight", load_hf(MODEL)
+    one.faults = []
+    with shardwright.open(url, framework="pt") as checkpoint:
+        one.faults = ill
+        is_interrupted(lambda: checkpoint.get_tensor(name))
+        one.faults = []
+        assert torch.equal(checkpoint.get_tensor(name), expected[name])
+
+
+def test_ctrl_c_of_another_threads_work_is_the_main_ones(silent):
+    """Only the main thread runs handlers: the other one goes on until its server answers."""
+    one, url = silent
+    found = []
+
+    def slow(handler):
+        _thread.interrupt_main()
+        time.sleep(0.5)
+        return False
+
+    one.faults = [slow]
+    other = threading.Thread(target=lambda: found.append(shardwright.verify(url).proven))
+    is_interrupted(lambda: other.start() or other.join())
+    one.faults = []
+    while other.is_alive():
+        try:
+            other.join()
+        except KeyboardInterrupt:
+            pass
+    assert found == [True]
+
+
+def test_what_a_callback_calls_can_wait_for_servers_too(serve, tmp_path):
+    """The main thread's work is done beside it; what it does meanwhile is done by itself."""
+    _, paths = serve(MODEL)
+    threads, proven = set(), []
+
+    def progress(done, total):
+        threads.add(threading.current_thread())
+        proven.append(shardwright.verify(paths["web"]).proven)
+
+    shardwright.convert(paths["web"], tmp_path / "x", to="torch_dist", progress=progress)
+    assert threads == {threading.main_thread()} and proven and all(proven)

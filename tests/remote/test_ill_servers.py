@@ -174,6 +174,41 @@ class Stopped(test_remote.Remote):
                 self.stops([command, f"{web.url}/m"], begun)
             self.stops(["diff", f"{web.url}/m", self.model], begun)
 
+    def test_in_every_command_that_opens_something(self):
+        over = threading.Event()
+        self.addCleanup(over.set)
+        begun = threading.Event()
+
+        def wait(handler):
+            begun.set()
+            return over.wait(60)
+
+        url = self.serve({}, faults=[wait]).url
+        with tempfile.TemporaryDirectory() as out:
+            for words in (
+                ["inspect", url], ["inspect", f"{url}/a.json"], ["diagnose", url, "--tp", "2"],
+                ["show", url, "x"], ["locality", url, "--tp", "2"], ["report", url, "--output", f"{out}/r"],
+                ["plan", url, f"{out}/x", "--to", "hf"], ["convert", url, f"{out}/x", "--to", "hf"],
+                ["convert", self.model, f"{out}/x", "--to", "hf", f"--hf-config={url}"],
+                ["average", self.model, url, f"{out}/x"], ["merge-adapter", self.model, url, f"{out}/x"],
+                ["split", url, f"{out}/x"],
+            ):  # fmt: skip
+                with self.subTest(words=words):
+                    self.stops(words, begun)
+            self.assertEqual(os.listdir(out), [])
+
+    def test_where_a_saved_plan_says_what_is_opened(self):
+        over = threading.Event()
+        self.addCleanup(over.set)
+        web, begun = self.waits(files_of(self.model, "m/"), lambda h: over.wait(60))
+        ill, web.faults = web.faults, []
+        with tempfile.TemporaryDirectory() as out:
+            words = [f"{web.url}/m", f"{out}/x", "--to", "torch_dist", "--save", f"{out}/p"]
+            self.works("plan", *words)
+            web.faults = ill
+            self.stops(["convert", "--plan", f"{out}/p", "--part", "1/2"], begun)
+            self.assertEqual(os.listdir(out), ["p"])
+
     def test_a_conversion_leaves_nothing(self):
         over = threading.Event()
         self.addCleanup(over.set)
