@@ -219,6 +219,8 @@ def _run(command, paths, result, progress, **flags):
     if "error" in document:
         error = document["error"]
         raise make(error["code"], _core.in_words_of_arguments(error["message"]))
+    if "notes" in document:
+        document["notes"] = [_core.in_words_of_arguments(note) for note in document["notes"]]
     for path in document.get("leftovers", []):
         warnings.warn(f"what was replaced could not be removed: {path}; remove it", stacklevel=3)
     return result.of(document, succeeded=status == 0)

@@ -226,7 +226,7 @@ Status check_rows_of_ranks(const Drafting& drafting) {
 
 void finish_megatron_drafts(Drafting& drafting) {
   leave_extras_out(drafting);
-  settle_expert_sizes(drafting.parts, drafting.result.request.parallel);
+  settle_expert_sizes(drafting.parts, drafting.result.request.parallel, drafting.result.notes);
   name_for_spec(drafting.request().spec, drafting.parts.tensors);
 }
 

@@ -393,10 +393,14 @@ bool has_numbered_layers(const TargetParts& parts) {
   });
 }
 
-void settle_expert_sizes(const TargetParts& parts, ParallelConfig& parallel) {
+void settle_expert_sizes(const TargetParts& parts, ParallelConfig& parallel,
+                         std::vector<std::string>& notes) {
   const bool has_experts = std::ranges::any_of(
       parts.tensors, [](const DraftTensor& tensor) { return is_expert_tensor(tensor.desc.name); });
-  if (!has_experts) parallel.expert_tensor = 1;
+  if (has_experts || parallel.expert_tensor == parallel.tensor) return;
+  notes.push_back(
+      translated("no use is made of --etp {}: the model has no experts", parallel.expert_tensor));
+  parallel.expert_tensor = parallel.tensor;
 }
 
 Status add_state_from_megatron(const ConvertRequest& request, const Checkpoint& source,

@@ -7,9 +7,10 @@
 
 namespace shardwright {
 
-/// An axis that the model has no use for is not there, whatever size it was given: without experts
-/// their tensors are cut by 1, where the layout is told.
-void settle_expert_sizes(const TargetParts& parts, ParallelConfig& parallel);
+/// Without experts nothing is cut by their tensor size: then it is the model's, as Megatron records
+/// it, whatever was given. A smaller one would say that ranks' files were never written (L07).
+void settle_expert_sizes(const TargetParts& parts, ParallelConfig& parallel,
+                         std::vector<std::string>& notes);
 
 /// The layout that Megatron's --use-checkpoint-args would take over, as arguments in
 /// TargetParts::layout; `model`: the model's, of which some say which layers a stage has. Errors:

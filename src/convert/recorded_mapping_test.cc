@@ -160,17 +160,22 @@ TEST(RecordedMapping, RefusesBrokenRecords) {
   EXPECT_EQ(read_recorded_mapping("{}").value().family, "");
 }
 
-// What every command says of a dense model's experts.
-TEST(ExpertSizes, AreOneWithoutExperts) {
+// As Megatron records them.
+TEST(ExpertSizes, AreTheModelsWithoutExperts) {
   const TemporaryFolder folder;
   ConvertRequest request =
       mapping_request(golden_path("hf/llama3/hf"), folder / "out", "torch_dist");
-  request.parallel.tensor = request.parallel.expert_tensor = 2;
+  request.parallel.tensor = 2;
+  request.parallel.expert_tensor = 1;
   const auto dense = convert_now(request);
   ASSERT_TRUE(dense) << dense.error().text();
-  EXPECT_EQ(dense->request.parallel.expert_tensor, 1);
+  EXPECT_EQ(dense->request.parallel.expert_tensor, 2);
+  constexpr const char* kNote = "no use is made of --etp 1: the model has no experts";
+  EXPECT_THAT(dense->notes, testing::Contains(kNote));
   const Checkpoint made = open_checkpoint(folder / "out").value();
-  EXPECT_EQ(made.arguments.at("expert_tensor_parallel_size"), ArgValue{std::int64_t{1}});
+  EXPECT_EQ(made.arguments.at("expert_tensor_parallel_size"), ArgValue{std::int64_t{2}});
+  request.parallel.expert_tensor = 2;
+  EXPECT_THAT(prepare_conversion(request).value().notes, testing::Not(testing::Contains(kNote)));
   request.input = golden_path("hf/qwen3_moe/hf");
   EXPECT_EQ(prepare_conversion(request).value().request.parallel.expert_tensor, 2);
 }

@@ -47,7 +47,7 @@ TEST(Report, IsWhatTheOtherCommandsFind) {
   EXPECT_EQ(document["kind"], "checkpoint");
   const Json& side = document["checkpoints"][0];
   EXPECT_EQ(side["format"], "torch_dist");
-  EXPECT_EQ(side["saved_with"], Json::parse(R"([["TP","2"],["PP","2"]])"));
+  EXPECT_EQ(side["saved_with"], Json::parse(R"([["TP","2"],["PP","2"],["ETP","2"]])"));
   const Checkpoint checkpoint = open_checkpoint(made.path()).value();
   EXPECT_THAT(names_in(side["catalog"]["names"]), SizeIs(checkpoint.catalog.tensors.size()));
   EXPECT_EQ(report.tensors, checkpoint.catalog.tensors.size());

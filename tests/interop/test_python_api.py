@@ -188,6 +188,14 @@ def test_errors_speak_of_arguments(tmp_path):
     assert "--" not in message(LLAMA, tmp_path / "b", to="hf", tp=2)
 
 
+def test_notes_speak_of_arguments(tmp_path):
+    model = GOLDEN / "hf" / "llama3" / "hf"
+    plan = shardwright.plan(model, tmp_path / "x", to="dcp", hf_config=model)
+    assert 'no use is made of hf_config: to="dcp" keeps the names that are stored' in plan.notes
+    plan = shardwright.plan(model, tmp_path / "x", to="torch_dist", tp=2, etp=1)
+    assert "no use is made of etp=1: the model has no experts" in plan.notes
+
+
 def test_values_that_are_none_begin_nothing(tmp_path, monkeypatch):
     """True or nothing for what takes a value took the word behind it for one."""
     monkeypatch.chdir(tmp_path)
