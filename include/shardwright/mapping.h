@@ -64,8 +64,8 @@ struct Correspondence {
   /// HF names that are not carried: the mapping drops them on purpose, or (towards HF) they existed
   /// once and belong to layers that the Megatron checkpoint does not have.
   std::vector<std::string> ignored;
-  /// Towards HF: names that existed once and that only HF stores, which this checkpoint has no
-  /// place for.
+  /// HF names that only HF stores and that this checkpoint has no place for, or lacks: towards HF
+  /// those that existed once, else those that models of the family have.
   std::vector<std::string> lacking;
 };
 

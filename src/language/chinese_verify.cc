@@ -83,6 +83,8 @@ std::span<const Sentence> chinese_of_verify() {
       {"no config.json is near, so the model's tensors are not held against a family; "
        "--hf-config names one",
        "附近没有 config.json，因此模型的张量没有与家族核对；--hf-config 可指定一个"},
+      {"{}: missing, and whoever loads the model fills it at random",
+       "{}: 缺失，加载该模型时会用随机值填充"},
       {"config.json is missing, so nothing says which tensors the model should have",
        "缺少 config.json，因此没有信息说明模型应有哪些张量"},
       {"config.json: found dtype {}, expected that of some tensor, but none has it: {} is {}",

@@ -328,6 +328,7 @@ Result<Correspondence> map_from_hf(const Mapping& family, const ModelSizes& size
   SW_TRY(add_copies_from_hf(claims, index, options, assembler, copies));
   Correspondence result = std::move(assembler).take();
   result.copies = std::move(copies);
+  result.lacking = std::move(claims.selection.lacking);
   for (const std::string& name : claims.ignored) {
     if (index.contains(name)) result.ignored.push_back(name);
   }
@@ -354,7 +355,7 @@ Result<Correspondence> map_from_megatron(const Mapping& family, const ModelSizes
     known.insert_or_assign(std::string(kExpertAdapterRank), *ranks->experts);
   }
   const ModelSizes actual = SW_TRY(observe_sizes(mapping, known, Side::kMegatron, index));
-  const Selection selection =
+  Selection selection =
       SW_TRY((Selector(mapping, actual, Side::kMegatron, index, wish).select()));
   const std::vector<CopyInstance> instances = SW_TRY(copy_instances(mapping, actual));
   const NameSet claimed = SW_TRY(claim_megatron(mapping, actual, selection, instances, index));
@@ -392,6 +393,8 @@ Result<Correspondence> map_from_megatron(const Mapping& family, const ModelSizes
     SW_TRY(check_wanted(mapping, actual, *wish, wanted->left_out, result));
     SW_TRY(check_wanted_shapes(result, *wish));
     restore_dtypes(result, *wish);
+  } else {
+    result.lacking = std::move(selection.lacking);
   }
   for (const TensorDesc& tensor : canonical) {
     if (dropped.contains(tensor.name)) result.ignored.push_back(tensor.name);

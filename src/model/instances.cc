@@ -215,7 +215,13 @@ Status Selector::visit_rule(const Rule& rule, const Bindings& bindings, Selectio
       }
     }
   }
-  if (rule.optional && present == 0) return {};
+  if (rule.optional && present == 0) {
+    if (rule.expected) {
+      std::vector<std::string> names = SW_TRY(hf_names(mapping_, sizes_, instance));
+      std::ranges::move(names, std::back_inserter(selection.lacking));
+    }
+    return {};
+  }
   selection.present += present;
   std::ranges::move(missing, std::back_inserter(selection.missing));
   selection.instances.push_back(std::move(instance));
@@ -271,6 +277,7 @@ Status Selector::visit_choice(const Choice& choice, Bindings& bindings, Selectio
   selection.present += best.present;
   selection.misfits += best.misfits;
   std::ranges::move(best.missing, std::back_inserter(selection.missing));
+  std::ranges::move(best.lacking, std::back_inserter(selection.lacking));
   std::ranges::move(best.instances, std::back_inserter(selection.instances));
   return {};
 }

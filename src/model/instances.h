@@ -41,6 +41,7 @@ struct Instance {
 struct Selection {
   std::vector<Instance> instances;
   std::vector<std::string> missing;  ///< names that these rules need and that do not exist
+  std::vector<std::string> lacking;  ///< HF names that they could do without, and models have
   std::size_t present = 0;           ///< names that do
   std::size_t misfits = 0;           ///< HF tensors of another shape than their rule states
 };

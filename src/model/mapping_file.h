@@ -43,6 +43,7 @@ struct Rule {
   std::optional<DType> dtype;  ///< pinned: the Megatron tensor has it whatever HF has
   double offset = 0.0;         ///< added to an HF element to get the Megatron element
   bool optional = false;
+  bool expected = false;  ///< although it is optional: told where a model lacks it
   bool vocabulary = false;
   std::optional<Condition> condition;
   std::string path;  ///< where the mapping file states it, for messages

@@ -98,6 +98,7 @@ Status check_combination(const Rule& rule, const JsonNode& node) {
 Status parse_traits(Rule& rule, const JsonNode& node, const RulePrefix& prefix,
                     const KnownNames& known) {
   rule.optional = SW_TRY(flag_or(node, "optional", false));
+  rule.expected = SW_TRY(flag_or(node, "expected", false));
   rule.vocabulary = SW_TRY(flag_or(node, "vocabulary", false));
   rule.condition = SW_TRY(parse_condition(node, known));
   if (const std::optional<JsonNode> dtype = node.find("dtype")) {
@@ -129,11 +130,11 @@ Status parse_traits(Rule& rule, const JsonNode& node, const RulePrefix& prefix,
 }  // namespace
 
 Result<Rule> parse_rule(const JsonNode& node, const RulePrefix& prefix, const KnownNames& known) {
-  SW_TRY(node.only({"megatron", "hf",      "transform", "aliases", "optional", "vocabulary",
-                    "dtype",    "add",     "permute",   "shape",   "if",       "unless",
-                    "axis",     "extents", "heads",     "groups",  "head_dim", "output_gate",
-                    "count",    "side",    "parts",     "ways",    "value",    "absent",
-                    "unused",   "observed"}));
+  SW_TRY(node.only({"megatron", "hf",       "transform", "aliases", "optional", "vocabulary",
+                    "dtype",    "add",      "permute",   "shape",   "if",       "unless",
+                    "axis",     "extents",  "heads",     "groups",  "head_dim", "output_gate",
+                    "count",    "side",     "parts",     "ways",    "value",    "absent",
+                    "unused",   "observed", "expected"}));
   Rule rule;
   rule.path = node.path();
   const JsonNode megatron = SW_TRY(node.at("megatron"));

@@ -282,7 +282,10 @@ class ModelCheck {
       add_finding(report_, model.error());
       return {};
     }
-    tell(map_from_hf(*facts->mapping, facts->sizes, model->tensors));
+    const Result<Correspondence> mapped =
+        map_from_hf(*facts->mapping, facts->sizes, model->tensors);
+    tell(mapped);
+    if (mapped) tell_not_there(mapped->lacking);
     tell_taken_over(*facts->mapping, Side::kHf);
     if (model->quantised.empty()) check_dtype(facts->config_text);
     SW_TRY(check_tied_head(facts->config_text, *model, catalog));
@@ -308,6 +311,15 @@ class ModelCheck {
                    head->desc.name, copies.front().original),
         Severity::kWarning);
     return {};
+  }
+
+  // Nothing is computed with them here, which a loader does not know.
+  void tell_not_there(std::span<const std::string> names) {
+    for (const std::string& name : names) {
+      add_finding(report_, Code::kUnmatchedTarget, name,
+                  translated("{}: missing, and whoever loads the model fills it at random", name),
+                  Severity::kWarning);
+    }
   }
 
   // Some tensors may be kept in another dtype, but not all of them.

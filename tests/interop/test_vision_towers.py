@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Towers that Megatron-Core builds itself compute what those of transformers compute."""
 import copy
+import json
+import shlex
 
 import pytest
 import torch
@@ -289,6 +291,15 @@ def test_towers_of_which_one_rank_was_saved(shardwright, ranks, tmp_path):
         is_taken = "--accept-loss" in flags
         done = shardwright("convert", tmp_path / "tp2", tmp_path / "out", *flags, expect=0 if is_taken else 2)
         assert "only the first rank's shards" in done.stdout + done.stderr, flags
+    # What Megatron has no place for is not there, which nobody is left to find out.
+    told = shlex.split(json.loads(shardwright("diagnose", tmp_path / "tp1", "--json").stdout)["next"])
+    assert told[0] == "shardwright" and told[-2:] == ["--hf-config", "MODEL"]
+    words = [{"OUT": tmp_path / "back", "MODEL": tmp_path / "hf"}.get(word, word) for word in told[1:]]
+    assert "post_layernorm.weight and 1 more are not in the checkpoint" in shardwright(*words).stderr
+    report = json.loads(shardwright("verify", tmp_path / "back", "--json").stdout)
+    lost = sorted(finding["object"].rpartition("post_layernorm.")[2] for finding in report["findings"])
+    assert lost == ["bias", "weight"], report
+    assert not json.loads(shardwright("verify", tmp_path / "hf", "--json").stdout)["findings"]
     # Whole ones stay so, also where ours shares the language model out.
     shardwright("verify", tmp_path / "tp1")
     parts = ["--component", "language=tp=2", "--component", "images=tp=1", "--hf-config", tmp_path / "hf"]
