@@ -281,6 +281,14 @@ std::optional<HfNaming> HfNaming::find_as_stored(const ModelFacts& facts, const 
   return NamingSearch(facts, catalog).run_as_stored();
 }
 
+Error HfNaming::error() const {
+  Error error = fit_.error();
+  if (!are_own()) return error;
+  error.message +=
+      translated("; names are taken for those of {} ({})", rules_->writers, rules_->names);
+  return error;
+}
+
 Result<Catalog> HfNaming::apply(const Catalog& catalog, OtherTensors others, Notes& notes) const {
   RenamedCatalog renamed(catalog, sizes_);
   std::vector<std::string> left_out;
@@ -483,8 +491,9 @@ Result<bool> name_as_hf(const FamilyChoice& choice, const Checkpoint& checkpoint
     std::optional<bool> got_head;
     if (!is_plain) got_head = SW_TRY(name_bare(*facts, checkpoint.catalog, catalogs, notes));
     if (got_head) return *got_head;
-    if (traits.is_named_by_family) return std::unexpected(naming.fit().error());
-    return false;
+    const bool may_stay = !traits.is_named_by_family && !naming.are_own();
+    if (may_stay) return false;
+    return std::unexpected(naming.error());
   }
   // Files of a model's weights hold what is of the model: its buffers too. A job's hold anything.
   const OtherTensors others =

@@ -43,6 +43,12 @@ class HfNaming {
   /// tensor has its place and every place its tensor.
   [[nodiscard]] const Status& fit() const { return fit_; }
 
+  /// Whether they are a trainer's own.
+  [[nodiscard]] bool are_own() const { return rules_ != nullptr; }
+
+  /// REQUIRES: !fit(). The error, with whose names these are.
+  [[nodiscard]] Error error() const;
+
   /// The catalog under Hugging Face's names, with Hugging Face's rows and a tensor for each expert.
   /// Tensors beside the model's are left out, and a note names them, unless they are to be kept and
   /// stand under Hugging Face's names as the model's do. Payloads that are not
@@ -73,9 +79,10 @@ class HfNaming {
 /// wanted, and others that are to have the same names. Of safetensors only such whose names begin
 /// with their layers are looked at, which lack the model's part or are the trainer's own, and such
 /// in which wrappers have left theirs. Names
-/// that are no model of the family stay, and where SourceTraits::is_named_by_family are an error:
-/// those of map_from_hf. True: a model without a head got the embedding once more as that. Errors
-/// besides: there those of finding the family; those of HfNaming.
+/// that are no model of the family stay, but those that are nearest to a trainer's own, or where
+/// SourceTraits::is_named_by_family, are an error: those of map_from_hf. True: a model without a
+/// head got the embedding once more as that. Errors besides: there those of finding the family;
+/// those of HfNaming.
 [[nodiscard]] Result<bool> name_as_hf(const FamilyChoice& choice, const Checkpoint& checkpoint,
                                       std::initializer_list<Catalog*> catalogs, Notes& notes);
 

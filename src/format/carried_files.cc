@@ -5,6 +5,7 @@
 #include <array>
 #include <span>
 
+#include "base/translated.h"
 #include "codec/stand_in.h"
 #include "codec/torch_file.h"
 #include "format/hf_artifacts.h"
@@ -84,6 +85,10 @@ Status read_carried(Checkpoint& checkpoint, Defects& defects) {
   checkpoint.hf_config = SW_TRY(read_model_config(directory, "hf/", checkpoint.notes));
   checkpoint.source_keys = SW_TRY(read_if_there(directory, kCarriedKeysFile, kMostTextBytes));
   checkpoint.run_config = SW_TRY(read_if_there(directory, kRunConfigFile, kMostTextBytes));
+  if (checkpoint.run_config.empty() && directory.exists(kRunConfigFile)) {
+    checkpoint.notes.push_back(
+        translated("{} is empty: what it said of the run is lost", kRunConfigFile));
+  }
   SW_TRY(list_companions(checkpoint, defects));
   return defects.report(read_mca_config(checkpoint, defects));
 }

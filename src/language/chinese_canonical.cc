@@ -119,6 +119,7 @@ std::span<const Sentence> chinese_of_canonical() {
        "'{}*'",
        "'{1}' 和 '{2}' 之下各有一个完整的 {0} 模型；convert 用 --include '{3}*' 选取其中一个"},
       {"names are taken without '{}', which stands before them", "取名字时去掉了前面的 '{}'"},
+      {"; names are taken for those of {} ({})", "；名称被视为 {} 的名称（{}）"},
       {"names are those of {} ({}) and become Hugging Face's{}",
        "名字属于 {}（{}），将改为 Hugging Face 的名字{}"},
       {"; rows of q and k are put in Hugging Face's order",

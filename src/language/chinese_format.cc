@@ -8,6 +8,7 @@ namespace shardwright {
 
 std::span<const Sentence> chinese_of_format() {
   static constexpr auto kSentences = std::to_array<Sentence>({
+      {"{} is empty: what it said of the run is lost", "{} 为空：它所记录的运行信息已丢失"},
       {"{} is an adapter, and is left out; 'shardwright merge-adapter' merges one into its base",
        "{} 是适配器，未被读取；用 'shardwright merge-adapter' 把它合并进基座模型"},
       {"{} beside {} holds the optimizer, which is left out: it is a checkpoint of its own",

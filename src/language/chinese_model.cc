@@ -20,8 +20,18 @@ std::span<const Sentence> chinese_of_model() {
        "；模型没有它的 {}：请用 'shardwright split' 拆开它，再用 'shardwright merge' 以 "
        "--component {}=DIR 合并各部分（docs/recipes/merge.md）"},
       {" (nearest missing name: {})", "（最接近的缺失名字：{}）"},
-      {"family {}: {} without a rule: {}{}; check the family and its numbers ({})",
-       "家族 {}: {}没有规则：{}{}；请检查家族及其数字（{}）"},
+      {"family {}: {} without a rule: {}{}; check the family and its numbers ({}){}",
+       "家族 {}: {}没有规则：{}{}；请检查家族及其数字（{}）{}"},
+      {"; config.json or the arguments say that the output layer is not tied to the word "
+       "embeddings (tie_word_embeddings false), and the checkpoint has none of its own: give a "
+       "config.json that says true (--hf-config)",
+       "；config.json 或参数说明输出层不与词嵌入共享（tie_word_embeddings 为 false），而该 "
+       "checkpoint 没有自己的输出层：请给出值为 true 的 config.json（--hf-config）"},
+      {"; config.json or the arguments say that the output layer is tied to the word embeddings "
+       "(tie_word_embeddings true), and the checkpoint has one of its own: give a config.json "
+       "that says false (--hf-config)",
+       "；config.json 或参数说明输出层与词嵌入共享（tie_word_embeddings 为 true），而该 "
+       "checkpoint 有自己的输出层：请给出值为 false 的 config.json（--hf-config）"},
       {"family {}: {} missing that it needs: {}; check the family and its numbers ({}){}",
        "家族 {}: 缺少它需要的{}：{}；请检查家族及其数字（{}）{}"},
       {"tensor {}: found shape {} in the Megatron checkpoint, expected {} as it was imported",
@@ -99,9 +109,10 @@ std::span<const Sentence> chinese_of_model() {
        "没有已知家族与这些参数和 {} 个张量相符；最接近的是 {}，它还需要 {} "
        "个：{}；请检查是否丢失"
        "了一部分，或用 --family 指定家族"},
-      {"no known family matches these arguments and {} tensors (see 'shardwright map list'); "
+      {", such as {}", "（如 {}）"},
+      {"no known family matches these arguments and {} tensors{} (see 'shardwright map list'); "
        "name one with --family to see what does not fit, or give --hf-config",
-       "没有已知家族与这些参数和 {} 个张量相符（见 'shardwright map list'）；请用 --family 指定"
+       "没有已知家族与这些参数和 {} 个张量{}相符（见 'shardwright map list'）；请用 --family 指定"
        "一个以查看哪里不符，或给出 --hf-config"},
       {"'{}': found {}, expected {} to {}", "'{}': 发现 {}，应为 {} 到 {}"},
       {"{} rows with copies", "{} 行（含副本）"},

@@ -53,6 +53,29 @@ std::string absent_part(const Mapping& mapping, std::span<const TensorDesc> hf,
       part->name, part->name);
 }
 
+// Where a head alone is missing or too much, what was told of it is not so.
+std::string head_advice(const ModelSizes& sizes, std::span<const std::string> unmatched,
+                        std::span<const std::string> missing) {
+  const auto tied = sizes.find("tied");
+  const auto is_head = [](std::span<const std::string> names) {
+    return names.size() == 1 && names[0].ends_with("output_layer.weight");
+  };
+  if (tied == sizes.end()) return {};
+  if (tied->second == 0 && unmatched.empty() && is_head(missing)) {
+    return translated(
+        "; config.json or the arguments say that the output layer is not tied to the word "
+        "embeddings (tie_word_embeddings false), and the checkpoint has none of its own: give a "
+        "config.json that says true (--hf-config)");
+  }
+  if (tied->second != 0 && missing.empty() && is_head(unmatched)) {
+    return translated(
+        "; config.json or the arguments say that the output layer is tied to the word embeddings "
+        "(tie_word_embeddings true), and the checkpoint has one of its own: give a config.json "
+        "that says false (--hf-config)");
+  }
+  return {};
+}
+
 Status report_unmatched(const Mapping& mapping, const ModelSizes& sizes,
                         std::span<const std::string> unmatched,
                         std::span<const std::string> missing, std::string_view advice = {}) {
@@ -60,9 +83,9 @@ Status report_unmatched(const Mapping& mapping, const ModelSizes& sizes,
     const std::string_view near = nearest_of(unmatched[0], missing);
     std::string hint = near.empty() ? "" : translated(" (nearest missing name: {})", near);
     return fail(Code::kUnmatchedSource,
-                "family {}: {} without a rule: {}{}; check the family and its numbers ({})",
+                "family {}: {} without a rule: {}{}; check the family and its numbers ({}){}",
                 mapping.family, plural(unmatched.size()), name_list(unmatched), hint,
-                loop_sizes(mapping, sizes));
+                loop_sizes(mapping, sizes), advice);
   }
   if (!missing.empty()) {
     return fail(Code::kUnmatchedTarget,
@@ -316,7 +339,8 @@ Result<Correspondence> map_from_hf(const Mapping& family, const ModelSizes& size
   claims.names.clear();  // of a large model they take as much memory as what comes now
   std::vector<std::string> missing = std::move(claims.selection.missing);
   std::ranges::move(lacking_parts(mapping, Side::kHf, index), std::back_inserter(missing));
-  SW_TRY(report_unmatched(mapping, actual, unmatched, missing, absent_part(mapping, hf, missing)));
+  SW_TRY(report_unmatched(mapping, actual, unmatched, missing,
+                          unmatched.empty() ? absent_part(mapping, hf, missing) : ""));
   Assembler assembler(mapping, actual);
   for (const Instance& instance : claims.selection.instances) {
     SW_TRY(assembler.add_from_hf(instance, index));
@@ -355,8 +379,7 @@ Result<Correspondence> map_from_megatron(const Mapping& family, const ModelSizes
     known.insert_or_assign(std::string(kExpertAdapterRank), *ranks->experts);
   }
   const ModelSizes actual = SW_TRY(observe_sizes(mapping, known, Side::kMegatron, index));
-  Selection selection =
-      SW_TRY((Selector(mapping, actual, Side::kMegatron, index, wish).select()));
+  Selection selection = SW_TRY((Selector(mapping, actual, Side::kMegatron, index, wish).select()));
   const std::vector<CopyInstance> instances = SW_TRY(copy_instances(mapping, actual));
   const NameSet claimed = SW_TRY(claim_megatron(mapping, actual, selection, instances, index));
   const NameSet dropped = SW_TRY(extras_of_dropped(mapping, known, actual, claimed, canonical));
@@ -377,7 +400,8 @@ Result<Correspondence> map_from_megatron(const Mapping& family, const ModelSizes
     }
     return fail(Code::kUnmatchedSource, "family {}: other tensors", mapping.family);
   }
-  SW_TRY(report_unmatched(mapping, actual, unmatched, missing));
+  SW_TRY(report_unmatched(mapping, actual, unmatched, missing,
+                          head_advice(actual, unmatched, missing)));
   SW_TRY(add_instances(selection.instances, index, assembler, options.trial));
   for (const TensorDesc& tensor : canonical) {
     const auto name = alike_in_hf(mapping, tensor.name, wish);

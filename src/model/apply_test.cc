@@ -16,6 +16,7 @@ namespace {
 
 using testing::ElementsAre;
 using testing::HasSubstr;
+using testing::Not;
 
 std::vector<TensorDesc> megatron_of(const Correspondence& correspondence) {
   std::vector<TensorDesc> descs;
@@ -224,6 +225,22 @@ TEST(Tied, AnOutputLayerInMegatronContradictsIt) {
   ASSERT_FALSE(back);
   EXPECT_EQ(back.error().code, Code::kUnmatchedSource);
   EXPECT_THAT(back.error().message, HasSubstr("output_layer.weight"));
+  EXPECT_THAT(back.error().message, HasSubstr("is tied to the word embeddings"));
+}
+
+TEST(Tied, ALostOutputLayerMayBeTheEmbedding) {
+  SampleModel model;
+  model.tied = true;
+  std::vector<TensorDesc> megatron = megatron_of(llama_from_hf(model, false));
+  model.tied = false;
+  const auto refused = [&] {
+    const auto back = map_from_megatron(shipped("llama"), model.sizes(), megatron);
+    EXPECT_EQ(back.error().code, Code::kUnmatchedTarget);
+    return back.error().message;
+  };
+  EXPECT_THAT(refused(), HasSubstr("is not tied to the word embeddings"));
+  drop(megatron, "decoder.final_layernorm.weight");
+  EXPECT_THAT(refused(), Not(HasSubstr("tied"))) << "more was lost";
 }
 
 TEST(Copies, ThatDifferAreKeptAndComeBack) {

@@ -552,7 +552,9 @@ TEST(FindFamily, ReportsSeveralAndNone) {
   EXPECT_EQ(several.error().code, Code::kAmbiguousFamily);
   std::vector<TensorDesc> other = golden.canonical;
   for (TensorDesc& tensor : other) tensor.name = "else." + tensor.name;
-  EXPECT_EQ(find_family(twice, values, other).error().code, Code::kNoFamily);
+  const auto unknown = find_family(twice, values, other);
+  EXPECT_EQ(unknown.error().code, Code::kNoFamily);
+  EXPECT_THAT(unknown.error().message, HasSubstr("tensors, such as " + other.front().name + " ("));
 }
 
 // A tensor under another name, or of another shape: what is near is told, and what is not that.

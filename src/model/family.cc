@@ -257,9 +257,10 @@ Result<const Mapping*> find_family(std::span<const Mapping> mappings, const Argu
   if (!nearest.empty()) return near_miss(nearest, canonical.size());
   return fail(
       Code::kNoFamily,
-      "no known family matches these arguments and {} tensors (see 'shardwright map list'); "
+      "no known family matches these arguments and {} tensors{} (see 'shardwright map list'); "
       "name one with --family to see what does not fit, or give --hf-config",
-      canonical.size());
+      canonical.size(),
+      canonical.empty() ? "" : translated(", such as {}", canonical.front().name));
 }
 
 }  // namespace shardwright

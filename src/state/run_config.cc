@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "base/fail.h"
+#include "codec/stand_in.h"
 #include "state/document_names.h"
 #include "state/provider_arguments.h"
 
@@ -81,14 +82,15 @@ void add_values(const YAML::Node& map, const std::string& prefix, int depth, Arg
 
 Result<Arguments> read_model_section(std::string_view yaml, const std::string& section,
                                      std::string_view file) {
+  SW_TRY(refuse_stand_in(Code::kYamlCorrupt, file, yaml.substr(0, kHeadBytes), "settings in YAML",
+                         Contents::kText));
   try {
     const YAML::Node root = YAML::Load(std::string(yaml));
+    if (!root.IsMap()) return fail(Code::kYamlCorrupt, "{} is no map", file);
     const YAML::Node model = section.empty() ? root : root[section];
     Arguments arguments;
-    if (!model.IsMap()) {
-      if (section.empty()) return fail(Code::kYamlCorrupt, "{} is no map", file);
+    if (!model.IsDefined() || !model.IsMap())
       return fail(Code::kYamlCorrupt, "{} has no '{}' section", file, section);
-    }
     add_values(model, "", 0, arguments);
     return arguments;
   } catch (const YAML::Exception& error) {

@@ -145,5 +145,11 @@ def test_a_trainers_names_in_safetensors(shardwright, tmp_path):
     is_the_model(shardwright, folder, tmp_path, LLAMA)
     del tensors["layers.1.attention.wk.weight"]
     save_file(tensors, folder / "model.safetensors")
-    done = shardwright("convert", folder, tmp_path / "out", "--to", "torch_dist", expect=2)
-    assert "SW04" in done.stderr
+    torch.save(tensors, folder / "own.pt")
+    needs = "family llama: 1 tensor missing that it needs: model.layers.1.self_attn.k_proj.weight;"
+    for path in (folder, folder / "own.pt"):
+        done = shardwright("convert", path, tmp_path / "out", "--to", "torch_dist", expect=2)
+        assert needs in done.stderr and "names are taken for those of torchtitan" in done.stderr
+        done = shardwright("verify", path, expect=1)
+        assert needs in done.stdout, done.stdout
+        shardwright("convert", path, tmp_path / f"as {path.name}", "--to", "safetensors")  # names stay

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "state/run_config.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace shardwright {
+namespace {
+
+using testing::HasSubstr;
+
+std::string refusal(std::string_view yaml) {
+  const auto read = read_run_config(yaml);
+  if (read) return "read";
+  EXPECT_EQ(read.error().code, Code::kYamlCorrupt) << yaml;
+  return read.error().message;
+}
+
+TEST(RunConfig, SaysWhatLiesInItsPlace) {
+  EXPECT_THAT(refusal(""), HasSubstr("run_config.yaml: this file is empty, not settings in YAML"));
+  EXPECT_THAT(refusal("version https://git-lfs.github.com/spec/v1\nsize 12345\n"),
+              HasSubstr("run_config.yaml: this is a Git LFS pointer"));
+  EXPECT_EQ(refusal("- 1"), "run_config.yaml is no map");
+  EXPECT_EQ(refusal("other: 1"), "run_config.yaml has no 'model' section");
+  EXPECT_THAT(refusal("model: ["), HasSubstr("run_config.yaml: "));
+  EXPECT_EQ(refusal("model: {num_layers: 2}"), "read");
+}
+
+}  // namespace
+}  // namespace shardwright
