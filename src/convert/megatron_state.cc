@@ -219,6 +219,17 @@ void carry_objects(const ConvertRequest& request, const Checkpoint& source, cons
   tell_lost_objects(source.catalog, parts, notes);
 }
 
+// Megatron asks for the RNG states of a checkpoint that is of as many ranks as the job, unless the
+// run's arguments say that none were saved.
+void say_whether_rng_is_there(const ConvertRequest& request, const TargetParts& parts,
+                              ArgumentList& arguments) {
+  if (traits_of(request.format).holds_state_dicts) return;
+  const bool is_there = std::ranges::any_of(parts.copied_objects, [](const StoredObject& object) {
+    return object.name.starts_with("rng_state");
+  });
+  if (!is_there) arguments.emplace_back("no_save_rng", true);
+}
+
 // A hybrid model's pattern with the stages of the target; empty where the model has none.
 std::string staged_pattern(const Placement& placement, const Arguments& model) {
   const auto pattern = model.find("hybrid_layer_pattern");
@@ -426,6 +437,7 @@ Status add_state_from_megatron(const ConvertRequest& request, const Checkpoint& 
   edit_optimizer(request, parts, edits);
 
   carry_objects(request, source, selected, parts, notes);
+  say_whether_rng_is_there(request, parts, edits.arguments);
   SW_TRY(settle_modules(spec_of_target(request, source, selected), source, parts));
   if (common && !edits.drop_optimizer) {
     edits.says_reshardable = corrects_sharding(*common, parts, notes);
@@ -465,6 +477,7 @@ Status add_state_from_hf(const ConvertRequest& request, const ModelTensors& mode
   std::ranges::copy(parts.model_edits, std::back_inserter(edits));
   add_dtype_arguments(parts, edits);
   add_encoder_arguments(request.parallel, {}, edits);
+  say_whether_rng_is_there(request, parts, edits);
   const bool is_local = request.spec == ModuleSpec::kLocal;
   const ModuleSpec spec = is_local ? ModuleSpec::kLocal : ModuleSpec::kTransformerEngine;
   add_spec_argument(spec, edits);

@@ -54,10 +54,12 @@ Status find_master_form(const ConvertRequest& request, ConversionSource& source,
 // Rules may be wrong, so what they say is proven; where it can't be, that is said.
 Status tell_proof(ConversionSource& source, Notes& notes) {
   if (!source.checks_master_weights) return {};
-  notes.emplace_back(
-      "whose each optimizer state is follows from Megatron's rules; before anything is written, "
-      "every master weight is compared with its weight");
   const MasterWeightCheck check = SW_TRY(plan_master_weights(source.wanted));
+  if (check.bytes > 0) {
+    notes.emplace_back(
+        "whose each optimizer state is follows from Megatron's rules; before anything is written, "
+        "every master weight is compared with its weight");
+  }
   source.master_weight_bytes = check.bytes;
   const std::vector<std::string>& unproven = check.unproven;
   if (unproven.empty()) return {};

@@ -169,8 +169,9 @@ std::span<const Sentence> chinese_of_fsdp() {
        "(--optimizer drop)",
        "张量 {} 和 {}: 一个有 momentum_buffer，另一个有 exp_avg，应为同一个优化器的状态："
        "Megatron-FSDP 没有第二个；请不带它们转换（--optimizer drop）"},
-      {"extra states and RNG states are left out: Megatron-FSDP makes its own",
-       "额外状态和 RNG 状态不写出：Megatron-FSDP 会自己生成"},
+      {"extra states and RNG states are left out: start the job with --no-load-rng, and "
+       "Megatron-FSDP makes its own",
+       "附加状态和随机数状态不带：启动作业时加 --no-load-rng，Megatron-FSDP 会自己生成"},
       {"--pp {} does not apply to --to fsdp_dtensor: Megatron-FSDP numbers the layers of each "
        "pipeline stage alike and loses them; leave it out",
        "--pp {} 不适用于 --to fsdp_dtensor：Megatron-FSDP 对各流水线 stage 的层采用相同编号，会"

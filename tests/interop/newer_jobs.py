@@ -7,6 +7,7 @@ import dataclasses
 import logging
 import multiprocessing
 import os
+import pathlib
 import re
 import sys
 import typing
@@ -298,7 +299,9 @@ def load(root, loads=LOADS):
             run = Run(words, root)
             run.idle_head = "embedding.word_embeddings.weight"  # as the files say
             run.spoil()
-            run.args.load, run.args.no_load_rng = f"{root}/{name}", True
+            run.args.load = f"{root}/{name}"
+            # A torch_dist checkpoint says itself whether it has RNG states.
+            run.args.no_load_rng = not any(pathlib.Path(run.args.load).glob("iter_*/.metadata"))
             # What 0.16 asks for of MTP layers is one key too many here; Megatron's default lets it be.
             has_mtp = getattr(run.args, "mtp_num_layers", None)
             run.args.dist_ckpt_strictness = "assume_ok_unexpected" if has_mtp else "raise_all"

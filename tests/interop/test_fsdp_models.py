@@ -205,6 +205,7 @@ def test_ranks_in_each_others_place_are_noticed(shardwright, fsdp2, tmp_path):
     """Each rank of verl loads the file of its name into its own pieces: with the wrong weights."""
     run = tmp_path / "run"
     shutil.copytree(fsdp2 / "verl" / "global_step_5" / "actor", run)
+    assert "one of another save among them would not be noticed" in shardwright("verify", run).stdout
     first, second = (run / f"model_world_size_2_rank_{rank}.pt" for rank in (0, 1))
     first.rename(run / "other")
     second.rename(first)

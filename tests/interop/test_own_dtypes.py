@@ -100,6 +100,7 @@ def test_a_weight_that_no_master_weight_rounds_to(shardwright, tmp_path, dtype):
     done = shardwright("verify", tmp_path / "run", expect=0 if is_odd else 1)
     assert f"tensor {weight}: found a weight of" in done.stdout, done.stdout
     assert "every master weight" not in done.stdout
+    assert "one of another save among them would not be noticed" in done.stdout
     refused = ("fsdp_dtensor",) if is_odd else ("fsdp_dtensor", "legacy", "torch_dist")
     for to in refused:
         done = shardwright("convert", tmp_path / "run", tmp_path / "out", "--to", to, expect=2)

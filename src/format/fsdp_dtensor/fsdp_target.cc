@@ -291,7 +291,9 @@ class FsdpEntries {
       parts_.new_objects.emplace_back(entry.name, std::make_shared<const std::string>(entry.bytes));
       parts_.planner_paths.push_back({entry.name, {entry.path.begin(), entry.path.end()}});
     }
-    notes_.emplace_back("extra states and RNG states are left out: Megatron-FSDP makes its own");
+    notes_.emplace_back(
+        "extra states and RNG states are left out: start the job with --no-load-rng, and "
+        "Megatron-FSDP makes its own");
     parts_.files.push_back({"latest_checkpointed_iteration.txt", parts_.tracker});
     return {};
   }
