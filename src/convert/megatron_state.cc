@@ -408,10 +408,14 @@ void settle_expert_sizes(const TargetParts& parts, ParallelConfig& parallel,
                          std::vector<std::string>& notes) {
   const bool has_experts = std::ranges::any_of(
       parts.tensors, [](const DraftTensor& tensor) { return is_expert_tensor(tensor.desc.name); });
-  if (has_experts || parallel.expert_tensor == parallel.tensor) return;
-  notes.push_back(
-      translated("no use is made of --etp {}: the model has no experts", parallel.expert_tensor));
-  parallel.expert_tensor = parallel.tensor;
+  if (has_experts) return;
+  const auto settle = [&](std::string_view flag, std::int64_t& size, std::int64_t meant) {
+    if (size == meant) return;
+    notes.push_back(translated("no use is made of {} {}: the model has no experts", flag, size));
+    size = meant;
+  };
+  settle("--ep", parallel.expert, 1);
+  settle("--etp", parallel.expert_tensor, parallel.tensor);
 }
 
 Status add_state_from_megatron(const ConvertRequest& request, const Checkpoint& source,

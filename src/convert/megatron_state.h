@@ -7,8 +7,9 @@
 
 namespace shardwright {
 
-/// Without experts nothing is cut by their tensor size: then it is the model's, as Megatron records
-/// it, whatever was given. A smaller one would say that ranks' files were never written (L07).
+/// Without experts nothing is cut by their sizes: then the tensor size is the model's, as Megatron
+/// records it, whatever was given. A smaller one would say that ranks' files were never written
+/// (L07). Of several expert ranks each would get the same files, and Megatron refuses such a job.
 void settle_expert_sizes(const TargetParts& parts, ParallelConfig& parallel,
                          std::vector<std::string>& notes);
 

@@ -176,7 +176,13 @@ TEST(ExpertSizes, AreTheModelsWithoutExperts) {
   EXPECT_EQ(made.arguments.at("expert_tensor_parallel_size"), ArgValue{std::int64_t{2}});
   request.parallel.expert_tensor = 2;
   EXPECT_THAT(prepare_conversion(request).value().notes, testing::Not(testing::Contains(kNote)));
+  request.parallel.expert = 2;
+  const auto settled = prepare_conversion(request).value();
+  EXPECT_EQ(settled.request.parallel.expert, 1);
+  EXPECT_THAT(settled.notes,
+              testing::Contains("no use is made of --ep 2: the model has no experts"));
   request.input = golden_path("hf/qwen3_moe/hf");
+  EXPECT_EQ(prepare_conversion(request).value().request.parallel.expert, 2);
   EXPECT_EQ(prepare_conversion(request).value().request.parallel.expert_tensor, 2);
 }
 

@@ -223,7 +223,7 @@ std::span<const Sentence> chinese_of_convert() {
       {"common state: the optimizer has parameter groups, and none of its states is stored; "
        "convert without it (--optimizer drop)",
        "common state: 优化器有参数组，却没有存储任何状态；请不带它转换（--optimizer drop）"},
-      {"no use is made of --etp {}: the model has no experts", "没有用到 --etp {}: 模型没有专家"},
+      {"no use is made of {} {}: the model has no experts", "没有用到 {} {}: 模型没有专家"},
       {"no use is made of {}: --to {} keeps the names that are stored",
        "{} 没有用到：--to {} 保留已存储的名称"},
       {"; what is written loads with such a size only", "；写出的内容只能以这样的大小加载"},
