@@ -196,13 +196,13 @@ Status refuse(const std::string& folder, const StrangerSearch& search) {
   if (!search.is_checkpoint()) {
     return fail(
         Code::kTargetExists,
-        "{}: this is not a checkpoint, and --overwrite would remove {}; choose another OUT, or "
+        "{}: this is not a checkpoint, and --overwrite would remove {}; choose another target, or "
         "remove it yourself",
         folder, names);
   }
   return fail(Code::kTargetExists,
               "{}: --overwrite would also remove {}, not known to be of the checkpoint that is "
-              "replaced; move this away, or choose another OUT",
+              "replaced; move this away, or choose another target",
               folder, names);
 }
 
@@ -244,7 +244,7 @@ Result<ReplacedOutput> find_replaced_files(const std::string& folder,
     if (!entry.is_directory || entry.problem) {
       return fail(Code::kTargetExists,
                   "{}/{}: this is not an iteration's folder, and --overwrite would remove it; move "
-                  "it away, or choose another OUT",
+                  "it away, or choose another target",
                   folder, entry.name);
     }
     SW_TRY(search.look_into(entry.name));

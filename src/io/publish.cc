@@ -34,7 +34,7 @@ Status check_parent(const fs::path& parent) {
   std::error_code error;
   if (!fs::is_directory(parent, error)) {
     return fail(Code::kNotFound,
-                "{} is not a folder, so nothing can be made in it; choose another OUT",
+                "{} is not a folder, so nothing can be made in it; choose another target",
                 parent.string());
   }
   if (::faccessat(AT_FDCWD, parent.c_str(), W_OK | X_OK, AT_EACCESS) != 0) {

@@ -248,14 +248,14 @@ std::span<const Sentence> chinese_of_convert() {
       {"; {} could not be removed", "；{} 无法删除"},
       {"; 'shardwright clean {} --remove' removes unfinished uploads",
        "；'shardwright clean {} --remove' 可清除未完成的上传"},
-      {"{}: this is not a checkpoint, and --overwrite would remove {}; choose another OUT, or "
+      {"{}: this is not a checkpoint, and --overwrite would remove {}; choose another target, or "
        "remove it yourself",
        "{}: 这不是检查点，而 --overwrite 会删除 {}；请选择另一个 OUT，或自行删除"},
       {"{}: --overwrite would also remove {}, not known to be of the checkpoint that is "
-       "replaced; move this away, or choose another OUT",
+       "replaced; move this away, or choose another target",
        "{}: --overwrite 还会删除 {}，不确定它们属于被替换的检查点；请移走它们，或选择另一个 OUT"},
       {"{}/{}: this is not an iteration's folder, and --overwrite would remove it; move it "
-       "away, or choose another OUT",
+       "away, or choose another target",
        "{}/{}: 这不是迭代的文件夹，而 --overwrite 会删除它；请移走它，或选择另一个 OUT"},
       {"a text", "文本"},
       {"a text without zero bytes", "不含零字节的文本"},

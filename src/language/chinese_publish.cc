@@ -14,7 +14,7 @@ std::span<const Sentence> chinese_of_publish() {
        "{}: 目标{}源 {}，应互不包含；请选择另一个目标"},
       {"around", "包含"},
       {"in", "位于"},
-      {"{} is not a folder, so nothing can be made in it; choose another OUT",
+      {"{} is not a folder, so nothing can be made in it; choose another target",
        "{} 不是文件夹，无法在其中创建内容；请选择另一个 OUT"},
       {"{}: cannot make a folder here", "{}: 无法在这里创建文件夹"},
       {"{}: cannot ask for free space", "{}: 无法查询剩余空间"},

@@ -30,6 +30,7 @@
 #include "model/config_check.h"
 #include "model/instances.h"
 #include "plan/canonical.h"
+#include "plan/draft.h"
 #include "state/common_state.h"
 #include "state/recorded_run.h"
 #include "verify/findings.h"
@@ -286,11 +287,24 @@ class ModelCheck {
         map_from_hf(*facts->mapping, facts->sizes, model->tensors);
     tell(mapped);
     if (mapped) tell_not_there(mapped->lacking);
+    if (mapped) tell_unlike_layers(*mapped);
     tell_taken_over(*facts->mapping, Side::kHf);
     if (model->quantised.empty()) check_dtype(facts->config_text);
     SW_TRY(check_tied_head(facts->config_text, *model, catalog));
     check_scales(checkpoint_, catalog, *model, report_);
     return {};
+  }
+
+  // It may be right as it is, but Megatron has no place for it.
+  void tell_unlike_layers(const Correspondence& mapped) {
+    std::vector<DraftTensor> drafts;
+    for (const MappedTensor& tensor : mapped.megatron) {
+      drafts.push_back({tensor.desc, {}, std::nullopt});
+    }
+    const Status alike = check_layer_dtypes(drafts, LayerKeys::kAutomatic);
+    if (alike) return;
+    const Error error = with_file(alike.error(), checkpoint_.catalog);
+    add_finding(report_, error.code, "dtype", error.message, Severity::kWarning);
   }
 
   // Loaders disagree on what such a model computes with.

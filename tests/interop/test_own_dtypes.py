@@ -8,6 +8,7 @@ import torch
 import torch.distributed.checkpoint as dcp
 import transformers
 from checkpoints import GOLDEN, assert_same, iteration_folder, load_dcp, load_hf
+from safetensors.torch import save_file
 from torch.distributed.checkpoint.metadata import TensorStorageMetadata
 
 LLAMA = GOLDEN / "hf" / "llama3" / "hf"
@@ -105,3 +106,17 @@ def test_a_weight_that_no_master_weight_rounds_to(shardwright, tmp_path, dtype):
     for to in refused:
         done = shardwright("convert", tmp_path / "run", tmp_path / "out", "--to", to, expect=2)
         assert "SW0318" in done.stderr and weight in done.stderr and not (tmp_path / "out").exists()
+
+
+def test_a_layer_that_megatron_has_no_place_for(shardwright, tmp_path):
+    """What stops a conversion is found by `verify` too."""
+    shutil.copytree(LLAMA, tmp_path / "hf")
+    shardwright("verify", tmp_path / "hf")
+    [file] = (tmp_path / "hf").glob("*.safetensors")
+    tensors = load_hf(tmp_path / "hf")
+    name = "model.layers.1.mlp.down_proj.weight"
+    save_file({**tensors, name: tensors[name].half()}, file, metadata={"format": "pt"})
+    done = shardwright("verify", tmp_path / "hf")
+    assert "warning[SW0409]" in done.stdout and "found dtype float16" in done.stdout, done.stdout
+    done = shardwright("convert", tmp_path / "hf", tmp_path / "out", "--to", "torch_dist", expect=2)
+    assert "SW0409" in done.stderr and not (tmp_path / "out").exists()
