@@ -10,6 +10,10 @@ std::span<const Sentence> chinese_of_deepspeed() {
   static constexpr auto kSentences = std::to_array<Sentence>({
       {"found a tensor without a name", "发现没有名字的张量"},
       {"tensor {}: found twice", "张量 {}: 出现两次"},
+      {"{}: its 'module' has no parameter {}, which its 'param_shapes' and the optimizer have; "
+       "copy "
+       "the file again from where it was saved",
+       "{}: 其 'module' 中没有参数 {}，而它的 'param_shapes' 和优化器有；请从保存处重新复制该文件"},
       {"{}: tensor {} is in this file or in {} alone; keep the files of one save",
        "{0}: 张量 {1} 只在该文件或 {2} 之一中；请只保留同一次保存的文件"},
       {"{}: found {}, expected {} as in {}; keep the files of one save",

@@ -60,12 +60,37 @@ def train(model, stage, precision, zero):
     engine, *_ = deepspeed.initialize(
         model=model, optimizer=optimizer_of(model), config=settings
     )
+    take_steps(engine)
+    return engine
+
+
+def take_steps(engine):
     for step in range(2):
         generator = torch.Generator().manual_seed(step * 10 + dist.get_rank())
         ids = torch.randint(0, VOCABULARY, (1, 8), generator=generator)
         engine.backward(engine(input_ids=ids, labels=ids).loss)
         engine.step()
-    return engine
+
+
+def save_with_muon(folder):
+    """DeepSpeed's own Muon for the matrices of layers, and its Adam for all else."""
+    os.environ["LOCAL_RANK"] = str(dist.get_rank())
+    deepspeed.init_distributed("gloo")
+    folder = pathlib.Path(folder)
+    model, config = build(tied=False, frozen=False)
+    settings = {
+        "train_micro_batch_size_per_gpu": 1, "zero_optimization": {"stage": 2}, "bf16": {"enabled": True},
+        "optimizer": {"type": "Muon", "params": {"lr": 1e-3}},
+    }  # fmt: skip
+    engine, *_ = deepspeed.initialize(
+        model=model, model_parameters=list(model.parameters()), config=settings
+    )
+    take_steps(engine)
+    engine.save_checkpoint(folder / "run")
+    if dist.get_rank() == 0:
+        config.save_pretrained(folder / "run")
+        torch.save(get_fp32_state_dict_from_zero_checkpoint(folder / "run"), folder / "expected.pt")
+    dist.barrier()
 
 
 def save(folder, stage, precision="bf16", tied=False, frozen=False, buffer=False, universal=False,

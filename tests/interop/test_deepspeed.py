@@ -132,6 +132,69 @@ def test_a_run_without_zero(shardwright, ranks, tmp_path):
             more=["--optimizer", "keep"], code="SW0311")  # fmt: skip
 
 
+def muon_run(ranks, folder, world):
+    ranks("deepspeed_jobs", "save_with_muon", world, folder=folder)
+    return folder / "run", {n: t.contiguous() for n, t in torch.load(folder / "expected.pt").items()}
+
+
+def states_by_kind(tensors):
+    found = {}
+    for name in tensors:
+        if name.startswith("optimizer.state."):
+            kind, weight = name.removeprefix("optimizer.state.").split(".", 1)
+            found.setdefault(kind, set()).add(weight)
+    return found
+
+
+def test_muon_with_a_parameter_that_ranks_share(shardwright, ranks, tmp_path):
+    """It keeps the momentum of whole parameters, which is no buffer like the weights."""
+    run, weights = muon_run(ranks, tmp_path, 3)
+    assert "are left out: momentum_buffer" in shardwright("verify", run).stdout
+    for to, load in (("hf", load_hf), ("dcp", load_dcp)):
+        told = shardwright("convert", run, tmp_path / to, "--to", to).stderr
+        assert "are left out: momentum_buffer" in told
+        found = load(tmp_path / to)
+        assert_same({n: t for n, t in found.items() if not n.startswith("optimizer.")}, weights)
+    adams = {n for n in weights if "proj" not in n}
+    assert states_by_kind(found) == {"exp_avg": adams, "exp_avg_sq": adams}
+
+
+def test_muon_of_whole_parameters_on_each_rank(shardwright, ranks, tmp_path):
+    run, weights = muon_run(ranks, tmp_path, 2)
+    assert "left out" not in shardwright("convert", run, tmp_path / "dcp", "--to", "dcp").stderr
+    found = load_dcp(tmp_path / "dcp")
+    assert_same({n: t for n, t in found.items() if not n.startswith("optimizer.")}, weights)
+    muons = {n for n in weights if "proj" in n}
+    assert states_by_kind(found)["momentum_buffer"] == muons
+    momentum = [
+        torch.load(file, weights_only=False)["optimizer_state_dict"]["base_optimizer_state"]["state"][0]["momentum_buffer"]
+        for file in sorted(run.glob("*/*_optim_states.pt"))
+    ]
+    stored = torch.cat(momentum)
+    assert stored.count_nonzero() > 0.9 * stored.numel()
+    kept = [found[f"optimizer.state.momentum_buffer.{n}"] for n in weights if n in muons]
+    assert torch.equal(stored.sort().values, torch.cat([t.reshape(-1) for t in kept]).sort().values)
+    for file in run.glob("*/*_optim_states.pt"):
+        change(file, drop_states_of_muon)
+    refused(shardwright, run, tmp_path, "has no exp_avg")
+
+
+def drop_states_of_muon(state):
+    for group in state["optimizer_state_dict"]["base_optimizer_state"]["state"].values():
+        group.pop("momentum_buffer", None)
+
+
+@pytest.mark.parametrize("case", ["zero1", "zero2"])
+def test_a_trained_parameter_that_the_model_lacks(shardwright, copied, tmp_path, case):
+    """DeepSpeed loads the optimizer's weights into a model that its `module` has first."""
+    name = "model.layers.1.mlp.up_proj.weight"
+    run, data = copied(case)
+    change(data / "mp_rank_00_model_states.pt", lambda state: state["module"].pop(name))
+    refused(shardwright, run, tmp_path, "mp_rank_00_model_states.pt", name)
+    found = shardwright("verify", run, expect=1).stdout
+    assert "SW0330" in found and name in found
+
+
 def test_every_command(shardwright, saved, tmp_path):
     run = saved("zero3_fp16") / "run"
     shardwright("convert", run, tmp_path / "hf", "--to", "hf")

@@ -121,6 +121,9 @@ class OptimizerStatesReader {
     for (std::size_t g = 0; g < states_.groups.size(); ++g) {
       const Value state =
           by_group.is(Kind::kList) ? by_group[g] : by_group.find(static_cast<std::int64_t>(g));
+      const Value settings = base.find("param_groups");
+      states_.groups[g].is_muon = settings.is(Kind::kList) && g < settings.size() &&
+                                  settings[g].find("use_muon").as_bool().value_or(false);
       SW_TRY(read_group_states(dict_pairs(state), g));
     }
     return {};
@@ -137,7 +140,7 @@ class OptimizerStatesReader {
         continue;
       }
       if (!is_tensor(value) || kind.empty() || kind.contains('.')) {
-        leave_out(kind);
+        buffers.left_out.push_back(kind);
         continue;
       }
       Result<LocatedTensor> place = torch_.locate(value);
@@ -145,22 +148,18 @@ class OptimizerStatesReader {
       if (place->strides.empty() && is_as_long(*place, buffers)) {
         buffers.states.emplace(kind, *std::move(place));
       } else {
-        leave_out(kind);
+        buffers.left_out.push_back(kind);
       }
     }
     return {};
   }
 
-  // DeepSpeed cuts the padding off the weights, and leaves it behind the states.
+  // DeepSpeed cuts the padding off the weights, and leaves it behind the states. Muon's are of
+  // whole parameters, with those at either end of the weights: they are longer unless none is cut.
   static bool is_as_long(const LocatedTensor& state, const ZeroBuffers& buffers) {
     const std::int64_t weights = buffers.weights.shape[0];
+    if (buffers.is_muon) return state.shape == Dims{weights};
     return state.shape == Dims{weights} || state.shape == Dims{weights + buffers.padding};
-  }
-
-  void leave_out(const std::string& kind) {
-    if (std::ranges::find(states_.left_out, kind) == states_.left_out.end()) {
-      states_.left_out.push_back(kind);
-    }
   }
 
   Status take_step(Value value) {

@@ -24,7 +24,9 @@ struct ZeroBuffers {
   LocatedTensor weights;                                     ///< the master weights
   std::map<std::string, LocatedTensor, std::less<>> states;  ///< `exp_avg`, ... in the same places
   std::vector<ZeroFragment> fragments;                       ///< empty where the file does not tell
-  std::int64_t padding = 0;  ///< elements behind the weights, which the states still have
+  std::int64_t padding = 0;           ///< elements behind the weights, which the states still have
+  bool is_muon = false;               ///< of DeepSpeed's own, whose states are of whole parameters
+  std::vector<std::string> left_out;  ///< states that are no buffers like the weights
 };
 
 /// A `*_optim_states.pt` of DeepSpeed, its pickle read inertly.
@@ -35,8 +37,7 @@ struct OptimizerStates {
   /// Elements behind each parameter of each group, so that the next one is aligned; may be empty.
   std::vector<std::vector<std::int64_t>> paddings;
   std::optional<std::int64_t> step;
-  bool is_adam = false;               ///< or its kin, which keep two moments too
-  std::vector<std::string> left_out;  ///< states that are no buffers like the weights
+  bool is_adam = false;  ///< or its kin, which keep two moments too
 };
 
 /// Errors: kZeroLayout for what is no optimizer of ZeRO, kUnsupportedFormat for groups that

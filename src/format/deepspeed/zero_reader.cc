@@ -224,10 +224,16 @@ class ZeroReader {
       checkpoint_.notes.push_back(translated("{} entries are not tensors and are left out: {}",
                                              entries.size(), name_list(entries)));
     }
-    if (stage.optimizer() == nullptr || stage.optimizer()->left_out.empty()) return;
+    if (stage.optimizer() == nullptr) return;
+    std::set<std::string> kinds;
+    for (const ZeroBuffers& group : stage.optimizer()->groups) {
+      kinds.insert(group.left_out.begin(), group.left_out.end());
+    }
+    if (kinds.empty()) return;
+    const std::vector<std::string> names(kinds.begin(), kinds.end());
     checkpoint_.notes.push_back(
         translated("states of the optimizer that are not like its weights are left out: {}",
-                   name_list(stage.optimizer()->left_out)));
+                   name_list(names)));
   }
 
   Checkpoint& checkpoint_;

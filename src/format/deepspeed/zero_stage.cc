@@ -23,6 +23,16 @@ std::vector<std::string> kinds_in(const ZeroBuffers& group) {
   return kinds;
 }
 
+// Muon keeps its momentum by whole parameters, which no buffer is as long as: such a group lacks
+// none of what others have. One whose buffers are only too long or too short does.
+bool has_states_of_its_own(const ZeroBuffers& group, const OptimizerStates& all) {
+  if (!group.states.empty() || group.left_out.empty()) return false;
+  return std::ranges::none_of(group.left_out, [&](const std::string& kind) {
+    return std::ranges::any_of(
+        all.groups, [&](const ZeroBuffers& other) { return other.states.contains(kind); });
+  });
+}
+
 }  // namespace
 
 std::uint32_t ZeroStage::number_of(const std::string& name) {
@@ -35,9 +45,26 @@ Status ZeroStage::open(const ZeroFiles& files, bool has_layers) {
   for (const auto& [rank, name] : files.optimizer) shares_.push_back({number_of(name), {}});
   SW_TRY(read_ranks(models_, *checkpoint_.files, read_model_states));
   SW_TRY(read_ranks(shares_, *checkpoint_.files, read_optimizer_states));
+  leave_out_cut_states();
   SW_TRY(check_models());
   if (has_layers && model().module.empty() && !model().has_groups) leave_optimizer();
   return check_shares();
+}
+
+// Where a rank's share of Muon's group ends within a parameter, its states are no buffers; then
+// those of the other ranks are of no use either.
+void ZeroStage::leave_out_cut_states() {
+  for (const RankShare& cut : shares_) {
+    for (std::size_t g = 0; g < cut.states.groups.size(); ++g) {
+      if (!cut.states.groups[g].is_muon || cut.states.groups[g].left_out.empty()) continue;
+      for (RankShare& share : shares_) {
+        if (g >= share.states.groups.size()) continue;
+        ZeroBuffers& group = share.states.groups[g];
+        for (const auto& [kind, place] : group.states) group.left_out.push_back(kind);
+        group.states.clear();
+      }
+    }
+  }
 }
 
 // A pipeline in bfloat16 without ZeRO shares its optimizer out as ZeRO 1 does, and tells no shapes.
@@ -326,7 +353,9 @@ Status ZeroStage::check_kinds() const {
   std::map<std::vector<std::string>, std::size_t> sets;  // to the first group
   for (std::size_t g = 0; g < share.states.groups.size(); ++g) {
     const ZeroBuffers& group = share.states.groups[g];
-    if (group.weights.shape[0] > 0) sets.emplace(kinds_in(group), g);
+    if (group.weights.shape[0] > 0 && !has_states_of_its_own(group, share.states)) {
+      sets.emplace(kinds_in(group), g);
+    }
   }
   for (const auto& [kinds, group] : sets) {
     for (const auto& [others, other] : sets) {
@@ -341,9 +370,31 @@ Status ZeroStage::check_kinds() const {
   return {};
 }
 
+// DeepSpeed loads the model before the optimizer's weights, and stops at one that it lacks. Of a
+// pipeline the layers' files have it.
+Status ZeroStage::check_module() const {
+  if (is_third() || model().module.empty()) return {};
+  std::set<std::string_view> names;
+  for (const StateTensor& tensor : model().module) names.insert(tensor.name);
+  for (const auto& [name, other] : model().shared) {
+    if (names.contains(name)) names.insert(other);
+  }
+  for (const ZeroGroup& group : model().groups) {
+    for (const ZeroParameter& parameter : group) {
+      if (names.contains(parameter.name)) continue;
+      return fail(Code::kZeroLayout,
+                  "{}: its 'module' has no parameter {}, which its 'param_shapes' and the "
+                  "optimizer have; copy the file again from where it was saved",
+                  path(models_.front().file), printable(parameter.name));
+    }
+  }
+  return {};
+}
+
 // Other names of tensors; then what the model has beside all of it: ZeRO 1 keeps frozen
 // parameters there only.
 Status ZeroStage::add_rest() {
+  SW_TRY(check_module());
   for (const auto& [name, other] : model().shared) {
     if (model_.has(other) && !model_.has(name)) SW_TRY(model_.add_shared(name, other));
   }

@@ -70,7 +70,9 @@ class ZeroStage {
   [[nodiscard]] Status check_buffers(const RankShare& share) const;
   [[nodiscard]] Status check_data_ranks(const RankShare& share) const;
   [[nodiscard]] Status check_kinds() const;
+  [[nodiscard]] Status check_module() const;
   void leave_optimizer();
+  void leave_out_cut_states();
   [[nodiscard]] Status add_buffers();
   [[nodiscard]] Status add_replica(const std::string& name, const RankModel& model);
   [[nodiscard]] Status add_trained();
