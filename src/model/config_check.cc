@@ -112,11 +112,27 @@ class ConfigCheck {
       check_size(key, 0);
     }
     check_heads();
-    check_choice_of_experts();
     if (layers_.embedding() != nullptr) {
       check_embedding(*layers_.embedding());
       check_layers();
       check_widths();
+    }
+    return std::move(found_);
+  }
+
+  // Of no experts there may be any number to choose.
+  std::vector<Contradiction> choices_of_experts() {
+    Number experts;
+    for (const std::string_view key : {"num_experts", "num_local_experts", "n_routed_experts",
+                                       "moe_num_experts", "num_routed_experts"}) {
+      if (const Number count = stated(key)) experts = std::max(experts.value_or(0), *count);
+    }
+    if (experts.value_or(0) == 0) return {};
+    for (const std::string_view key :
+         {"num_experts_per_tok", "num_experts_per_token", "moe_topk", "moe_k", "top_k_experts"}) {
+      const Number chosen = stated(key);
+      if (!chosen || (*chosen > 0 && *chosen <= *experts)) continue;
+      contradict(key, translated("each token goes to some of {} experts", *experts));
     }
     return std::move(found_);
   }
@@ -187,22 +203,6 @@ class ConfigCheck {
     }
     if (!stated("head_dim") && hidden && *hidden % *heads != 0) {
       contradict("num_attention_heads", translated("it must divide hidden_size, {}", *hidden));
-    }
-  }
-
-  // Of no experts there may be any number to choose.
-  void check_choice_of_experts() {
-    Number experts;
-    for (const std::string_view key : {"num_experts", "num_local_experts", "n_routed_experts",
-                                       "moe_num_experts", "num_routed_experts"}) {
-      if (const Number count = stated(key)) experts = std::max(experts.value_or(0), *count);
-    }
-    if (experts.value_or(0) == 0) return;
-    for (const std::string_view key :
-         {"num_experts_per_tok", "num_experts_per_token", "moe_topk", "moe_k", "top_k_experts"}) {
-      const Number chosen = stated(key);
-      if (!chosen || (*chosen > 0 && *chosen <= *experts)) continue;
-      contradict(key, translated("each token goes to some of {} experts", *experts));
     }
   }
 
@@ -280,6 +280,10 @@ std::vector<Contradiction> contradicted_config(const HfConfig& config,
   std::vector<Contradiction> found = ConfigCheck(config, hf).run();
   std::ranges::move(contradicted_towers(config, hf), std::back_inserter(found));
   return found;
+}
+
+std::vector<Contradiction> impossible_choices(const HfConfig& config) {
+  return ConfigCheck(config, {}).choices_of_experts();
 }
 
 std::string contradicted_dtype(std::string_view config_json, std::span<const TensorDesc> hf) {

@@ -25,6 +25,10 @@ namespace shardwright {
 [[nodiscard]] std::vector<Contradiction> contradicted_config(const HfConfig& config,
                                                              std::span<const TensorDesc> hf);
 
+/// That it says of more experts than the model has, or of none, that each token goes to them. No
+/// token can be computed then, but no tensor is contradicted. Pure.
+[[nodiscard]] std::vector<Contradiction> impossible_choices(const HfConfig& config);
+
 /// That config.json names a dtype which none of these tensors has, a sentence; empty where one has
 /// it, nothing is named, or some are quantised. Loaders cast all of them to it, unasked.
 [[nodiscard]] std::string contradicted_dtype(std::string_view config_json,

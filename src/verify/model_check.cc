@@ -246,6 +246,10 @@ class ModelCheck {
     for (const Contradiction& each : contradicted_config(*config, hf)) {
       add_finding(report_, Code::kArgumentsContradict, each.argument, each.message);
     }
+    for (const Contradiction& each : impossible_choices(*config)) {
+      add_finding(report_, Code::kArgumentsContradict, each.argument, each.message,
+                  Severity::kWarning);
+    }
   }
 
   Status check_hf() {

@@ -84,7 +84,7 @@ def test_one_copy_is_taken_on_purpose(tmp_path):
     with pytest.raises(library.Error, match="SW0411"):
         library.convert(DIVERGED, tmp_path / "none", to="safetensors")
     plan = library.plan(DIVERGED, tmp_path / "none", to="torch_dist", replica=1)
-    assert any(note.startswith("--replica 1: 3 tensors") for note in plan.notes)
+    assert any(note.startswith("replica=1: 3 tensors") for note in plan.notes)
     library.convert(DIVERGED, tmp_path / "taken", to="torch_dist", replica=0)
     assert library.diff(tmp_path / "taken", PLAIN)
     assert library.hash(DIVERGED, replica=0).digest == library.hash(SOUND).digest

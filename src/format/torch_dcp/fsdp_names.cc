@@ -358,9 +358,13 @@ Status FsdpNames::check_masters(const Catalog& named) const {
     const Role role = std::exchange(name->role, Role::kModel);
     std::string weight = join_fsdp_name(*name);
     const bool is_rounded = tensor.desc.dtype == DType::kBF16 || tensor.desc.dtype == DType::kF16;
-    if (role == Role::kModel && is_rounded) rounded.insert(std::move(weight));
-    if (role == Role::kMaster) mastered.insert(std::move(weight));
-    if (role == Role::kExpAvg || role == Role::kMomentum) trained.push_back(std::move(weight));
+    if (role == Role::kModel) {
+      if (is_rounded) rounded.insert(std::move(weight));
+    } else if (role == Role::kMaster) {
+      mastered.insert(std::move(weight));
+    } else if (role == Role::kExpAvg || role == Role::kMomentum) {
+      trained.push_back(std::move(weight));
+    }
   }
   for (const std::string& weight : trained) {
     if (!rounded.contains(weight) || mastered.contains(weight)) continue;
