@@ -370,17 +370,6 @@ bool may_be_wrapped(const Catalog& catalog) {
   });
 }
 
-// The embedding once more, as the head.
-void add_head(const TiedHead& head, Catalog& catalog) {
-  const auto embedding = std::ranges::find_if(catalog.tensors, [&](const StoredTensor& tensor) {
-    return tensor.desc.name == head.embedding;
-  });
-  if (embedding == catalog.tensors.end()) return;
-  StoredTensor copy = *embedding;
-  copy.desc.name = head.head;
-  catalog.tensors.push_back(std::move(copy));
-}
-
 // `XModel` is what transformers calls a model without a head.
 bool is_of_base_class(const ModelFacts& facts) {
   return facts.config && !facts.config->architectures.empty() &&
@@ -407,7 +396,7 @@ std::optional<HfNaming> find_without_head(const ModelFacts& facts, const Catalog
   const auto head = missing_head(descs_of(catalog));
   if (!head) return std::nullopt;
   Catalog whole = without_chunks(catalog);
-  add_head(*head, whole);
+  add_tied_head(*head, whole);
   std::optional<HfNaming> bare = HfNaming::find_bare(facts, whole);
   if (!bare && is_of_base_class(facts) && !HfNaming::find_as_stored(facts, catalog)) {
     bare = HfNaming::find_as_stored(facts, whole);
@@ -417,7 +406,7 @@ std::optional<HfNaming> find_without_head(const ModelFacts& facts, const Catalog
     bare = HfNaming::find_bare(facts, whole);
   }
   if (!bare) return std::nullopt;
-  for (Catalog* each : catalogs) add_head(*head, *each);
+  for (Catalog* each : catalogs) add_tied_head(*head, *each);
   notes.push_back(
       translated("no tensor is the output layer, as in a model that gives embeddings: {} is taken "
                  "for it",

@@ -123,4 +123,14 @@ Result<std::string> untied_config(const std::string& config) {
   return document.dump(2) + "\n";
 }
 
+void add_tied_head(const TiedHead& head, Catalog& catalog) {
+  const auto embedding = std::ranges::find_if(catalog.tensors, [&](const StoredTensor& tensor) {
+    return tensor.desc.name == head.embedding;
+  });
+  if (embedding == catalog.tensors.end()) return;
+  StoredTensor copy = *embedding;
+  copy.desc.name = head.head;
+  catalog.tensors.push_back(std::move(copy));
+}
+
 }  // namespace shardwright

@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "shardwright/catalog.h"
 #include "shardwright/error.h"
 #include "shardwright/tensor.h"
 
@@ -38,6 +39,9 @@ struct TiedHead {
 /// How many numbers the output layer takes for a token, by its weight's shape or the embedding's;
 /// nullopt where nothing tells.
 [[nodiscard]] std::optional<std::int64_t> output_layer_inputs(std::span<const TensorDesc> model);
+
+/// Adds the embedding once more, as the head; nothing where the catalog has none.
+void add_tied_head(const TiedHead& head, Catalog& catalog);
 
 /// config.json that no longer says that head and embedding are one. Error: kJsonCorrupt.
 [[nodiscard]] Result<std::string> untied_config(const std::string& config);

@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <iterator>
 #include <memory>
-#include <set>
 #include <span>
 #include <string_view>
 #include <unordered_set>
@@ -17,6 +16,7 @@
 #include "canonical/contradictions.h"
 #include "canonical/families.h"
 #include "convert/bridge_config.h"
+#include "convert/carried_objects.h"
 #include "convert/fitted_vocabulary.h"
 #include "convert/kept_stages.h"
 #include "format/config_edits.h"
@@ -28,7 +28,6 @@
 #include "layout/hybrid_stages.h"
 #include "layout/layer_name.h"
 #include "layout/model_head.h"
-#include "layout/object_set.h"
 #include "layout/placement.h"
 #include "layout/shard_contents.h"
 #include "layout/state_name.h"
@@ -154,22 +153,6 @@ void complete_extra_states(ModuleSpec spec, std::string empty, TargetParts& part
   }
 }
 
-// RNG and rerun state belong to ranks: they mean something only where the ranks stay the same.
-bool is_per_rank(std::string_view name) {
-  return name.starts_with("rng_state/") || name.starts_with("rng_state.") ||
-         name.starts_with("rerun_state_machine_state/");
-}
-
-bool keeps_ranks(const ConvertRequest& request, const Arguments& arguments) {
-  const auto same = [&](std::string_view name, std::int64_t size) {
-    const auto found = number_of(arguments, {name});
-    return found && *found == size;
-  };
-  return same("tensor_model_parallel_size", request.parallel.tensor) &&
-         same("pipeline_model_parallel_size", request.parallel.pipeline) &&
-         same("expert_model_parallel_size", request.parallel.expert);
-}
-
 // Whether the state says that optimizer states are in buckets where the target has those of
 // tensors.
 bool corrects_sharding(const CommonState& common, const TargetParts& parts,
@@ -182,52 +165,6 @@ bool corrects_sharding(const CommonState& common, const TargetParts& parts,
   return std::ranges::any_of(names, [](const std::string& name) {
     return split_state_name(name).has_value() && !name.starts_with("chained_");
   });
-}
-
-// What the source lacks of what is carried; the output has nothing there, or what a module begins
-// with.
-void tell_lost_objects(const Catalog& source, const TargetParts& parts,
-                       std::vector<std::string>& notes) {
-  std::vector<std::string> names;
-  for (const StoredObject& object : source.objects) names.push_back(object.name);
-  std::set<std::string_view> carried;
-  for (const StoredObject& object : parts.copied_objects) {
-    if (const auto part = object_part_of(object.name)) carried.insert(part->key);
-  }
-  for (LostPart& lost : lost_objects(names)) {
-    if (carried.contains(lost.name)) notes.push_back(std::move(lost.what));
-  }
-}
-
-void carry_objects(const ConvertRequest& request, const Checkpoint& source, const Catalog& selected,
-                   TargetParts& parts, std::vector<std::string>& notes) {
-  const bool same_ranks = keeps_ranks(request, source.arguments);
-  std::size_t dropped = 0;
-  for (const StoredObject& object : selected.objects) {
-    if (object.name.starts_with("common_state/")) continue;
-    if (is_per_rank(object.name) && !same_ranks) {
-      ++dropped;
-      continue;
-    }
-    parts.copied_objects.push_back(object);
-  }
-  if (dropped > 0) {
-    notes.push_back(translated(
-        "{} RNG and rerun states are dropped: they belong to the ranks of the old layout",
-        dropped));
-  }
-  tell_lost_objects(source.catalog, parts, notes);
-}
-
-// Megatron asks for the RNG states of a checkpoint that is of as many ranks as the job, unless the
-// run's arguments say that none were saved.
-void say_whether_rng_is_there(const ConvertRequest& request, const TargetParts& parts,
-                              ArgumentList& arguments) {
-  if (traits_of(request.format).holds_state_dicts) return;
-  const bool is_there = std::ranges::any_of(parts.copied_objects, [](const StoredObject& object) {
-    return object.name.starts_with("rng_state");
-  });
-  if (!is_there) arguments.emplace_back("no_save_rng", true);
 }
 
 // A hybrid model's pattern with the stages of the target; empty where the model has none.

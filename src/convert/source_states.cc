@@ -43,6 +43,13 @@ Status undo_flat_or_tell(const ConvertRequest& request, ConversionSource& source
   return {};
 }
 
+// A loss is an error, unless the caller accepts it.
+Status tell_loss(const ConvertRequest& request, Code code, const std::string& what, Notes& notes) {
+  if (!request.accept_loss) return fail(code, "{}", what);
+  notes.push_back("--accept-loss: " + what);
+  return {};
+}
+
 // Under the names that they keep. What is left out by the caller's wish is no loss: where a part is
 // wanted, all of the source is looked at.
 Status check_kept_states(const ConvertRequest& request, const ConversionSource& source,
@@ -56,8 +63,7 @@ Status check_kept_states(const ConvertRequest& request, const ConversionSource& 
   if (has_unnamed_states(source.checkpoint, catalog)) return {};  // which was told
   const StateFindings found = SW_TRY(find_wrong_stored_states(source.checkpoint, catalog));
   for (const WrongState& state : found.wrong) {
-    if (!request.accept_loss) return fail(Code::kOptimizerUnsupported, "{}", state.what);
-    notes.push_back("--accept-loss: " + state.what);
+    SW_TRY(tell_loss(request, Code::kOptimizerUnsupported, state.what, notes));
   }
   if (std::string note = note_on_frozen(found); !note.empty()) notes.push_back(std::move(note));
   return {};
@@ -67,12 +73,10 @@ Status check_settings(const ConvertRequest& request, const ConversionSource& sou
                       Notes& notes) {
   LostSettings lost = SW_TRY(find_lost_settings(source.checkpoint, source.wanted));
   if (!lost.states.empty() && !is_part) {
-    if (!request.accept_loss) return fail(Code::kOptimizerUnsupported, "{}", lost.states);
-    notes.push_back("--accept-loss: " + lost.states);
+    SW_TRY(tell_loss(request, Code::kOptimizerUnsupported, lost.states, notes));
   }
   if (!lost.groups.empty()) {
-    if (!request.accept_loss) return fail(Code::kStateUnreadable, "{}", lost.groups);
-    notes.push_back("--accept-loss: " + lost.groups);
+    SW_TRY(tell_loss(request, Code::kStateUnreadable, lost.groups, notes));
   }
   std::ranges::move(lost.others, std::back_inserter(notes));
   return {};
@@ -115,8 +119,7 @@ Status check_states(const ConvertRequest& request, const ConversionSource& sourc
   const bool is_part = !request.include.empty() || !request.exclude.empty();
   for (const WrongState& state : found.wrong) {
     if (state.is_lone && is_part) continue;  // its weight may be what was left out
-    if (!request.accept_loss) return fail(Code::kOptimizerUnsupported, "{}", state.what);
-    notes.push_back("--accept-loss: " + state.what);
+    SW_TRY(tell_loss(request, Code::kOptimizerUnsupported, state.what, notes));
   }
   if (std::string note = note_on_frozen(found); !note.empty()) notes.push_back(std::move(note));
   return check_settings(request, source, is_part, notes);

@@ -84,7 +84,7 @@ double load_f64(DType dtype, const std::byte* bytes) {
       return static_cast<double>(f32_from_bf16(load<std::uint16_t>(bytes)));
     case DType::kF32:
       return static_cast<double>(load<float>(bytes));
-    default:  // kF64: are_castable() comes first
+    default:  // kF64: is_supported() comes first
       return load<double>(bytes);
   }
 }
@@ -143,15 +143,11 @@ bool convert_fast(const Conversion& conversion, std::int64_t count, const std::b
   return false;
 }
 
-bool are_castable(const Conversion& conversion) {
-  return is_castable_float(conversion.from) && is_castable_float(conversion.to);
-}
-
 }  // namespace
 
 bool is_supported(const Conversion& conversion) {
   if (conversion.is_identity()) return true;
-  return are_castable(conversion);
+  return is_castable_float(conversion.from) && is_castable_float(conversion.to);
 }
 
 Status convert_run(const Conversion& conversion, std::int64_t count, const std::byte* source,
@@ -162,7 +158,7 @@ Status convert_run(const Conversion& conversion, std::int64_t count, const std::
     return {};
   }
   // Values of other widths than the loops below know would be written behind the target.
-  if (!are_castable(conversion)) {
+  if (!is_supported(conversion)) {
     return fail(Code::kDtypeUnsupported, "found values of {}, which cannot be made {}",
                 torch_name(conversion.from), torch_name(conversion.to));
   }

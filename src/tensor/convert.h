@@ -22,9 +22,9 @@ struct Conversion {
 [[nodiscard]] bool is_supported(const Conversion& conversion);
 
 /// Converts `count` elements that lie `source_stride` and `target_stride` bytes apart. Rounds to
-/// nearest, ties to even; NaNs stay NaNs. Error: kValueOverflow when a finite value does not fit
-/// the target type (f16), with its index in the run; kDtypeUnsupported for other types than f16,
-/// bf16, f32 and f64, of which nothing is touched.
+/// nearest, ties to even; NaNs stay NaNs; identity copies elements of any type. Error:
+/// kValueOverflow when a finite value does not fit the target type (f16), with its index in the
+/// run; kDtypeUnsupported, with nothing touched, unless is_supported().
 [[nodiscard]] Status convert_run(const Conversion& conversion, std::int64_t count,
                                  const std::byte* source, std::int64_t source_stride,
                                  std::byte* target, std::int64_t target_stride);

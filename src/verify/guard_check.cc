@@ -303,7 +303,7 @@ class GuardCheck {
     if (!planned && planned.error().code == Code::kOptimizerMismatch) {
       add_finding(report_, planned.error());
     }
-    if (!compares_masters(catalog)) return {};
+    if (!planned || planned->bytes == 0) return {};
     Defects differing(Defects::Policy::kCollect);
     SW_TRY(check_master_weights(catalog, *checkpoint_.files, differing, workers_));
     if (differing.found().empty()) {

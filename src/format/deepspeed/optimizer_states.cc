@@ -116,12 +116,12 @@ class OptimizerStatesReader {
 
   // torch's state dict by the number of a group, or a list of the groups' states.
   Status read_states(Value base) {
-    states_.is_adam = are_adam_groups(base.find("param_groups"));
+    const Value settings = base.find("param_groups");
+    states_.is_adam = are_adam_groups(settings);
     const Value by_group = base.is(Kind::kList) ? base : base.find("state");
     for (std::size_t g = 0; g < states_.groups.size(); ++g) {
       const Value state =
           by_group.is(Kind::kList) ? by_group[g] : by_group.find(static_cast<std::int64_t>(g));
-      const Value settings = base.find("param_groups");
       states_.groups[g].is_muon = settings.is(Kind::kList) && g < settings.size() &&
                                   settings[g].find("use_muon").as_bool().value_or(false);
       SW_TRY(read_group_states(dict_pairs(state), g));

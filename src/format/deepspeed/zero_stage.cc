@@ -54,15 +54,19 @@ Status ZeroStage::open(const ZeroFiles& files, bool has_layers) {
 // Where a rank's share of Muon's group ends within a parameter, its states are no buffers; then
 // those of the other ranks are of no use either.
 void ZeroStage::leave_out_cut_states() {
-  for (const RankShare& cut : shares_) {
-    for (std::size_t g = 0; g < cut.states.groups.size(); ++g) {
-      if (!cut.states.groups[g].is_muon || cut.states.groups[g].left_out.empty()) continue;
-      for (RankShare& share : shares_) {
-        if (g >= share.states.groups.size()) continue;
-        ZeroBuffers& group = share.states.groups[g];
-        for (const auto& [kind, place] : group.states) group.left_out.push_back(kind);
-        group.states.clear();
-      }
+  std::set<std::size_t> cut;
+  for (const RankShare& share : shares_) {
+    for (std::size_t g = 0; g < share.states.groups.size(); ++g) {
+      const ZeroBuffers& group = share.states.groups[g];
+      if (group.is_muon && !group.left_out.empty()) cut.insert(g);
+    }
+  }
+  for (RankShare& share : shares_) {
+    for (std::size_t g = 0; g < share.states.groups.size(); ++g) {
+      ZeroBuffers& group = share.states.groups[g];
+      if (!cut.contains(g)) continue;
+      for (const auto& [kind, place] : group.states) group.left_out.push_back(kind);
+      group.states.clear();
     }
   }
 }

@@ -172,21 +172,13 @@ class AdapterOpening {
       return fail(Code::kNothingStored, "{}: it has no tensors of an adapter",
                   adapter_.weights_file);
     }
-    SW_TRY(check_alpha());
+    if (!adapter_.modules.empty()) {
+      SW_TRY(check_alpha(adapter_.config, adapter_.modules.front().name, adapter_.modules.size()));
+    }
     return std::move(adapter_);
   }
 
  private:
-  // Beside what is trained whole, which does change the model, it would go unnoticed.
-  Status check_alpha() const {
-    const LoraConfig& config = adapter_.config;
-    if (config.alpha != 0 || !config.alpha_pattern.empty() || adapter_.modules.empty()) return {};
-    return fail(Code::kUnsupportedFormat,
-                "{}: lora_alpha is 0, so nothing would become of {} and of {} modules in all; put "
-                "the run's own number there",
-                kPeftConfigFile, printable(adapter_.modules.front().name), adapter_.modules.size());
-  }
-
   Status read_tensors(std::shared_ptr<const Directory> folder) {
     const auto opened = std::make_shared<AdapterFiles>(std::move(folder));
     Checkpoint checkpoint;

@@ -329,4 +329,12 @@ Result<LoraConfig> read_lora_config(std::string_view json) {
               kLoraConfig);
 }
 
+Status check_alpha(const LoraConfig& config, std::string_view module, std::size_t modules) {
+  if (config.alpha != 0 || !config.alpha_pattern.empty()) return {};
+  return fail(Code::kUnsupportedFormat,
+              "{}: lora_alpha is 0, so nothing would become of {} and of {} modules in all; put "
+              "the run's own number there",
+              kLoraConfig, printable(module), modules);
+}
+
 }  // namespace shardwright

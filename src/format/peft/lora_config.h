@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -51,6 +52,12 @@ struct LoraConfig {
   /// Whether a module, or one around it, is in modules_to_save.
   [[nodiscard]] bool saves(std::string_view module) const;
 };
+
+/// Whether something becomes of an adapter's low-rank modules, of which `module` is one: an alpha
+/// of 0 would go unnoticed beside what is trained whole, which does change the model. Error:
+/// kUnsupportedFormat.
+[[nodiscard]] Status check_alpha(const LoraConfig& config, std::string_view module,
+                                 std::size_t modules);
 
 /// Reads an adapter_config.json. Errors: kJsonCorrupt for other types than PEFT writes or numbers
 /// that nothing can be; kUnsupportedFormat with the name of another peft_type than LORA, of an
