@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstdint>
+
 #include "shardwright/error.h"
 
 namespace shardwright {
@@ -17,6 +19,51 @@ namespace shardwright {
       return true;
     default:
       return number / 100 == 1;  // storage
+  }
+}
+
+/// What a refusal is about.
+enum class CodeGroup : std::uint8_t {
+  kContents,      ///< the checkpoint is damaged, lacks something or contradicts itself
+  kUnsupported,   ///< it may be right, but is not converted so: the caller has a choice
+  kSurroundings,  ///< the machine, the output or the caller
+};
+
+[[nodiscard]] constexpr CodeGroup group_of(Code code) {
+  switch (code) {
+    case Code::kShortRead:
+    case Code::kPathEscapes:
+    case Code::kUnmatchedSource:
+    case Code::kUnmatchedTarget:
+    case Code::kShapeMismatch:
+    case Code::kDtypeUnsupported:
+    case Code::kReplicasDiffer:
+    case Code::kComponentLayout:
+    case Code::kModelIncomplete:
+    case Code::kArgumentsContradict:
+    case Code::kReplicaKeys:
+      return CodeGroup::kContents;
+    case Code::kLimit:
+    case Code::kZipUnsupported:
+    case Code::kPickleUnsupported:
+    case Code::kSafetensorsDtype:
+    case Code::kUnsupportedFormat:
+    case Code::kItemTransformed:
+    case Code::kOptimizerUnsupported:
+    case Code::kLossySource:
+    case Code::kTwoCheckpoints:
+      return CodeGroup::kUnsupported;
+    default:
+      break;
+  }
+  switch (static_cast<int>(code) / 100) {
+    case 2:
+    case 3:
+      return CodeGroup::kContents;
+    case 4:
+      return CodeGroup::kUnsupported;
+    default:
+      return CodeGroup::kSurroundings;
   }
 }
 

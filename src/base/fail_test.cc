@@ -61,5 +61,19 @@ TEST(CodeGroup, OfStorageOrWeightsEndsWhereDocumentsBegin) {
   }
 }
 
+TEST(CodeGroup, TellsDamageFromWhatIsNotConverted) {
+  for (const Code code : {Code::kShortRead, Code::kSafetensorsCorrupt, Code::kHole,
+                          Code::kShapeMismatch, Code::kModelIncomplete}) {
+    EXPECT_EQ(group_of(code), CodeGroup::kContents) << code_name(code);
+  }
+  for (const Code code : {Code::kSafetensorsDtype, Code::kOptimizerUnsupported, Code::kNoFamily,
+                          Code::kNotDivisible, Code::kLossySource}) {
+    EXPECT_EQ(group_of(code), CodeGroup::kUnsupported) << code_name(code);
+  }
+  for (const Code code : {Code::kTargetExists, Code::kDiskSpace, Code::kUsage, Code::kCancelled}) {
+    EXPECT_EQ(group_of(code), CodeGroup::kSurroundings) << code_name(code);
+  }
+}
+
 }  // namespace
 }  // namespace shardwright

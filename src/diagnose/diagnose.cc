@@ -8,10 +8,10 @@
 #include "base/shell_path.h"
 #include "dcp/torch_dist_layout.h"
 #include "diagnose/diagnose_catalog.h"
+#include "diagnose/diagnose_conversion.h"
 #include "diagnose/diagnose_legacy.h"
 #include "diagnose/diagnose_pickles.h"
 #include "diagnose/diagnose_replicas.h"
-#include "diagnose/diagnose_sizes.h"
 #include "format/chunk_list.h"
 #include "format/iteration_folder.h"
 #include "format/lone_file.h"
@@ -218,7 +218,9 @@ Result<Diagnosis> diagnose_as(const Directory& directory, const DiagnoseRequest&
   const SourceFormat* const format =
       detection.candidates.empty() ? nullptr : detection.candidates.front().format;
   if (format != nullptr && !format->traits().is_of_ranks && !diagnosis.has_errors()) {
-    add_impossible_sizes(path, std::string(format->name()), request.believed, diagnosis);
+    const Candidate& candidate = detection.candidates.front();
+    add_impossible_sizes({path, std::string(format->name()), shell_path(path) + flag_of(candidate)},
+                         request.believed, diagnosis);
   }
   add_others(detection, root, diagnosis);
   add_way(detection, survey, request, diagnosis);

@@ -12,6 +12,7 @@
 #include "canonical/families.h"
 #include "canonical/model_facts.h"
 #include "diagnose/diagnose_contents.h"
+#include "diagnose/diagnose_conversion.h"
 #include "diagnose/diagnose_pickles.h"
 #include "diagnose/diagnose_replicas.h"
 #include "format/adapter_note.h"
@@ -172,25 +173,46 @@ std::string_view needed_flag(const Checkpoint& checkpoint, const SourceFormat& f
   const SourceTraits& traits = checkpoint.location.traits;
   if (adapter_note(checkpoint) && !traits.is_hf_model) return " --hf-config BASE";
   const bool needs_names = traits.is_named_by_family || traits.is_hf_model;
-  if (needs_names) return checkpoint.hf_config.empty() ? " --hf-config MODEL" : "";
+  if (needs_names) return checkpoint.hf_config.empty() ? kModelFlag : "";
   const bool needs_family = format.usual_target() == "hf";
-  return needs_family && !has_family(checkpoint) ? " --hf-config MODEL" : "";
+  return needs_family && !has_family(checkpoint) ? kModelFlag : "";
 }
 
-// The next command about a checkpoint. What is merged into a base is found by its folder alone.
-std::string next_command(const Diagnosis& diagnosis, const SourceFormat& format,
-                         const std::string& path, const Candidate& candidate, std::string_view flag,
-                         const DiagnoseRequest& request) {
-  const std::string place = shell_path(path) + flag_of(candidate);
-  if (diagnosis.has_errors()) return "shardwright verify " + place;
-  if (format.traits().is_adapter) {
-    return "shardwright merge-adapter BASE " + shell_path(path) + " OUT";
+// Whether all that a conversion needs was found out when the checkpoint was opened, but for what
+// lies around its tensors: nothing is asked of a server twice, and nothing is decoded for a
+// diagnosis.
+bool is_soon_planned(const Checkpoint& checkpoint) {
+  const auto is_packed = [](const StoredTensor& tensor) {
+    return tensor.encoding == Encoding::kZstdItem;
+  };
+  return !is_remote_path(checkpoint.location.path) &&
+         std::ranges::none_of(checkpoint.catalog.tensors, is_packed);
+}
+
+// What can be done with a checkpoint in which nothing is wrong.
+void add_next(const Checkpoint& checkpoint, const SourceFormat& format, const DiagnosedPlace& place,
+              const AxisSizes& believed, Diagnosis& diagnosis) {
+  const SourceTraits& traits = checkpoint.location.traits;
+  if (const auto model = model_beside_states(checkpoint)) {
+    diagnosis.next = "shardwright diagnose " + shell_path(*model);
+  } else if (holds_states_alone(checkpoint.catalog)) {
+    diagnosis.next = "shardwright inspect " + place.shown;
+  } else if (traits.is_hf_model && holds_adapter_alone(checkpoint.catalog)) {
+    diagnosis.next = fmt::format("shardwright convert {} ADAPTER --to hf", shell_path(place.path));
+  } else if (traits.is_hf_model && !adapters_of_wrapped(checkpoint.catalog).empty()) {
+    diagnosis.next = merge_command_of_wrapped(checkpoint);
+  } else if (traits.is_adapter) {
+    // What is merged into a base is found by its folder alone.
+    diagnosis.next = "shardwright merge-adapter BASE " + shell_path(place.path) + " OUT";
+  } else {
+    const std::string_view target = format.usual_target();
+    const std::string_view flag = needed_flag(checkpoint, format);
+    diagnosis.next =
+        convert_command(place.shown, target, traits_of(target).has_grid ? believed : AxisSizes());
+    diagnosis.next += flag;
+    if (!flag.empty() || !is_soon_planned(checkpoint)) return;
+    add_refused_conversion(place, target, believed, diagnosis);
   }
-  const std::string_view target = format.usual_target();
-  std::string command =
-      convert_command(place, target, traits_of(target).has_grid ? request.believed : AxisSizes());
-  command += flag;
-  return command;
 }
 
 }  // namespace
@@ -203,7 +225,6 @@ Result<Diagnosis> diagnose_catalog(const Survey& survey, const std::string& path
   diagnosis.confidence = Confidence::kCertain;
   const auto checkpoint = open_checkpoint(path, FormatChoice{diagnosis.format});
   bool is_confirmed = true;
-  std::string_view flag;
   if (!checkpoint) {
     if (Defects::is_outage(checkpoint.error())) return std::unexpected(checkpoint.error());
     diagnosis.complete = false;
@@ -214,21 +235,13 @@ Result<Diagnosis> diagnose_catalog(const Survey& survey, const std::string& path
     format = find_source_format(checkpoint->location.format);
     diagnosis.format = format->name();
     add_opened(*checkpoint, *format, request, diagnosis);
-    if (!diagnosis.has_errors()) flag = needed_flag(*checkpoint, *format);
   }
-  diagnosis.next = next_command(diagnosis, *format, path, candidate, flag, request);
-  if (checkpoint && !diagnosis.has_errors()) {
-    if (const auto model = model_beside_states(*checkpoint)) {
-      diagnosis.next = "shardwright diagnose " + shell_path(*model);
-    } else if (holds_states_alone(checkpoint->catalog)) {
-      diagnosis.next = "shardwright inspect " + shell_path(path) + flag_of(candidate);
-    } else if (checkpoint->location.traits.is_hf_model &&
-               holds_adapter_alone(checkpoint->catalog)) {
-      diagnosis.next = fmt::format("shardwright convert {} ADAPTER --to hf", shell_path(path));
-    } else if (checkpoint->location.traits.is_hf_model &&
-               !adapters_of_wrapped(checkpoint->catalog).empty()) {
-      diagnosis.next = merge_command_of_wrapped(*checkpoint);
-    }
+  const DiagnosedPlace place = {path, diagnosis.format, shell_path(path) + flag_of(candidate),
+                                checkpoint && !checkpoint->hf_config.empty()};
+  if (diagnosis.has_errors()) {
+    diagnosis.next = "shardwright verify " + place.shown;
+  } else {
+    add_next(*checkpoint, *format, place, request.believed, diagnosis);
   }
   for (const std::string& name : survey.leftovers) add_finding(diagnosis, "L28", {{"name", name}});
   diagnosis.reason = is_confirmed ? format->summary() : phrase("format.names_only");

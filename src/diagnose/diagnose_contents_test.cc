@@ -290,11 +290,31 @@ TEST(DiagnoseFiles, WhatOnlyAConfigNamesNeedsOne) {
   EXPECT_THAT(diagnose({place.path().string()})->next,
               testing::EndsWith(" OUT --to hf --hf-config MODEL"));
   place.put("config.json", "{}");
-  EXPECT_THAT(diagnose({place.path().string()})->next, testing::EndsWith(" OUT --to hf"));
+  const Diagnosis nobodys = diagnose({place.path().string()}).value();
+  ASSERT_EQ(nobodys.findings.size(), 1U);
+  EXPECT_EQ(nobodys.findings[0].code, "L51");
+  EXPECT_EQ(nobodys.findings[0].severity, Severity::kWarning);
+  EXPECT_THAT(nobodys.findings[0].message.english, HasSubstr("refuses it: error[SW0400]: "));
+  EXPECT_EQ(nobodys.next, "shardwright explain SW0400");
   place.put("consolidated.02.pth", "x");
   const Diagnosis gap = diagnose({place.path().string()}).value();
   EXPECT_EQ(gap.complete, false);
   EXPECT_EQ(gap.confidence, Confidence::kCertain) << "the first file is a torch archive";
+}
+
+TEST(DiagnoseFiles, WhatAConversionRefusesIsNotTheNextCommand) {
+  TemporaryFolder place;
+  std::filesystem::copy(golden_path("hf/llama3/hf"), place / "hf");
+  std::string weights = place.get("hf/model.safetensors");
+  const std::size_t at = weights.find("\"BF16\"");
+  ASSERT_NE(at, std::string::npos);
+  place.put("hf/model.safetensors", weights.replace(at, 6, "\"I16\" "));
+  const Diagnosis diagnosis = diagnose({place / "hf"}).value();
+  ASSERT_EQ(diagnosis.findings.size(), 1U);
+  EXPECT_EQ(diagnosis.findings[0].code, "L51");
+  EXPECT_EQ(diagnosis.findings[0].severity, Severity::kError);
+  EXPECT_THAT(diagnosis.findings[0].message.english, HasSubstr("error[SW0409]: "));
+  EXPECT_EQ(diagnosis.next, "shardwright verify " + (place / "hf"));
 }
 
 TEST(DiagnoseFiles, OneOfTheNumbersIsMissing) {

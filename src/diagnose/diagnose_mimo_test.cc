@@ -151,5 +151,18 @@ TEST_F(DiagnoseMimo, TellsOfRanksOfTwoComponents) {
   EXPECT_THAT(table_findings(diagnosed()), ElementsAre(HasSubstr("components.json")));
 }
 
+// Its names may be those of several families' models.
+TEST_F(DiagnoseMimo, WhatOnlyAConfigSettlesIsAskedFor) {
+  ConvertRequest request;
+  request.input = out_ / "x";
+  request.output = out_ / "flat";
+  request.format = "safetensors";
+  ASSERT_TRUE(convert_now(request));
+  const Diagnosis diagnosis = diagnose({out_ / "flat"}).value();
+  EXPECT_EQ(diagnosis.next,
+            "shardwright convert " + (out_ / "flat") + " OUT --to torch_dist --hf-config MODEL");
+  EXPECT_TRUE(diagnosis.findings.empty());
+}
+
 }  // namespace
 }  // namespace shardwright

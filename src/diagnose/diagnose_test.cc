@@ -649,7 +649,7 @@ TEST(FindingPage, UnknownCodesGetAHint) {
   EXPECT_THAT(code_page("SW0308x", Language::kEnglish).error().message,
               HasSubstr("did you mean SW0308?"));
   EXPECT_THAT(code_page("what", Language::kEnglish).error().message,
-              HasSubstr("expected L01 to L50 or SW0101 to SW0999"));
+              HasSubstr("expected L01 to L51 or SW0101 to SW0999"));
   EXPECT_EQ(*code_page("l07", Language::kEnglish), *code_page("L07", Language::kEnglish));
 }
 

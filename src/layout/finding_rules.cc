@@ -28,7 +28,7 @@ constexpr std::array kRules = {
     FindingRule{"L40", kError},   FindingRule{"L41", kError},   FindingRule{"L42", kError},
     FindingRule{"L43", kError},   FindingRule{"L44", kWarning}, FindingRule{"L45", kWarning},
     FindingRule{"L46", kInfo},    FindingRule{"L47", kWarning}, FindingRule{"L48", kError},
-    FindingRule{"L49", kError},   FindingRule{"L50", kWarning},
+    FindingRule{"L49", kError},   FindingRule{"L50", kWarning}, FindingRule{"L51", kError},
 };
 
 }  // namespace

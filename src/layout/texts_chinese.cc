@@ -123,6 +123,7 @@ constexpr auto kChineseTexts = std::to_array<Text>({
          "checkpoint。请一并复制，或在其中写入 {marker}。"},
     Text{"L49", "模型无法按给出的大小切分：{error}。"},
     Text{"L50", "组件表与此检查点不符：{error}。张量只按名称读取；请重新复制该表，或将其删除。"},
+    Text{"L51", "convert 会拒绝它：{error}"},
     Text{"adapter.of_run",
          "Megatron 训练的低秩 adapter：shardwright convert --to hf --hf-config BASE 把它们变成 "
          "PEFT 的文件"},

@@ -142,6 +142,7 @@ inline constexpr auto kEnglishTexts = std::to_array<Text>({
     Text{"L50",
          "The table of components is not this checkpoint's: {error}. Tensors are read by their "
          "names alone; copy the table again, or remove it."},
+    Text{"L51", "convert refuses it: {error}"},
     Text{
         "adapter.of_run",
         "low-rank adapters of a Megatron run: 'shardwright convert --to hf --hf-config BASE' makes "
