@@ -279,17 +279,13 @@ class GuardCheck {
   // Ranks that hold alike pieces write alike files. Of torch's own archives each has the name that
   // it was saved under; DCP's are listed by `.metadata`, which is as good as any other save's.
   void tell_unguarded() {
-    const std::vector<std::string>& files = checkpoint_.catalog.files;
-    const auto count = [&](std::string_view ending) {
-      return std::ranges::count_if(files,
-                                   [&](const std::string& file) { return file.ends_with(ending); });
-    };
-    const auto data = count(".distcp");
-    if (data > 1) {
+    const SourceTraits& traits = checkpoint_.location.traits;
+    const bool are_many = checkpoint_.catalog.files.size() > 1;
+    if (traits.has_chunk_list && are_many) {
       report_.notes.emplace_back(
           "the files do not say which ranks or save they are of: some in each other's place would "
           "not be noticed, but by digests ('hash --manifest', 'verify --against')");
-    } else if (data == 1 || count(".pt") + count(".pth") + count(".bin") > 1) {
+    } else if (traits.has_chunk_list || (traits.records != Records::kNone && are_many)) {
       report_.notes.emplace_back(
           "the files do not say which save they are of: one of another save among them would not "
           "be noticed, but by digests ('hash --manifest', 'verify --against')");

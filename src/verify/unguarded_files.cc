@@ -4,6 +4,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <string_view>
+#include <unordered_set>
 
 #include "base/text.h"
 #include "base/translated.h"
@@ -22,7 +24,9 @@ constexpr std::size_t kNamesShown = 3;
 class UnguardedSearch {
  public:
   UnguardedSearch(const Checkpoint& checkpoint, const std::set<std::string, std::less<>>& guarded)
-      : checkpoint_(checkpoint), guarded_(guarded) {}
+      : checkpoint_(checkpoint),
+        guarded_(guarded),
+        weights_(checkpoint.catalog.files.begin(), checkpoint.catalog.files.end()) {}
 
   std::vector<std::string> run() {
     look_into("", 0);
@@ -51,13 +55,14 @@ class UnguardedSearch {
     if (path == kDigestFile || path == kIntegrityFile || path == kSignatureFile ||
         guarded_.contains(path))
       return true;
-    const bool has_records = checkpoint_.location.traits.records != Records::kNone;
-    return has_records && (path.ends_with(".pt") || path.ends_with(".pth") ||
-                           path.ends_with(".bin") || path.ends_with(".distcp"));
+    if (checkpoint_.location.traits.records == Records::kNone) return false;
+    // Archives of weights, and of what lies beside them.
+    return weights_.contains(path) || path.ends_with(".pt");
   }
 
   const Checkpoint& checkpoint_;
   const std::set<std::string, std::less<>>& guarded_;
+  std::unordered_set<std::string_view> weights_;
   std::vector<std::string> found_;
 };
 

@@ -48,6 +48,34 @@ TEST(Verify, FindsNothingInSoundCheckpoints) {
   }
 }
 
+// Where a file lies in another's place or is of another save, its own bytes don't show it.
+TEST(Verify, SaysWhatFilesDoNotTell) {
+  const TemporaryFolder place;
+  ConvertRequest request;
+  request.input = golden_path("hf/llama3/hf");
+  request.output = place / "one";
+  request.format = "dcp";
+  ASSERT_TRUE(convert_now(request));
+  constexpr const char* kRanks = "the files do not say which ranks or save they are of";
+  constexpr const char* kSave = "the files do not say which save they are of";
+  const std::vector<std::pair<std::string, const char*>> told = {
+      {golden_path("dcp/fsdp2_uneven/ckpt"), kRanks},
+      {place / "one", kSave},
+      {golden_path("hf/llama3/legacy_tp2pp2ep1"), kSave},
+      {golden_path("hf/llama3/hf"), nullptr}};
+  for (const auto& [path, note] : told) {
+    std::vector<std::string> found;
+    for (const std::string& line : verify(path).notes) {
+      if (line.starts_with("the files do not say which save") || line.starts_with(kRanks)) {
+        found.push_back(line.substr(0, line.find(':')));
+      }
+      EXPECT_THAT(line, testing::Not(HasSubstr(".distcp: a bit"))) << path;
+    }
+    EXPECT_EQ(found, note == nullptr ? std::vector<std::string>() : std::vector{std::string(note)})
+        << path;
+  }
+}
+
 TEST(Verify, RefusesAFamilyThatIsNone) {
   const std::string path = golden_path("hf/llama3/legacy_tp2pp2ep1");
   VerifyOptions options;
