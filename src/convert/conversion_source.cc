@@ -38,6 +38,9 @@ class Opening {
   Result<ConversionSource> run() {
     source_.checkpoint = SW_TRY(open_checkpoint(request_.input, FormatChoice{request_.as}));
     for (const std::string& note : checkpoint().notes) notes_.push_back(note);
+    if (const Status state = check_common_state(checkpoint()); !state) {
+      notes_.push_back(state.error().message);
+    }
     if (request_.replica) {
       notes_.push_back(SW_TRY(take_replica(source_.checkpoint.catalog, *request_.replica)));
     }

@@ -56,6 +56,9 @@ class Maker {
     SW_TRY(check_family_choice(options_.choice, view_.checkpoint));
     if (auto note = adapter_note(view_.checkpoint)) view_.notes.push_back(*std::move(note));
     SW_TRY(check_something_stored(catalog(), view_.checkpoint.location.path));
+    if (const Status state = check_common_state(view_.checkpoint); !state) {
+      view_.notes.push_back(view_.checkpoint.location.path + ": " + state.error().message);
+    }
     SW_TRY(take_given_replica());
     SW_TRY(check_losses());
     SW_TRY(tell_wrong_stored_states());
