@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <iterator>
 #include <map>
 #include <set>
@@ -14,6 +15,7 @@
 #include "io/memory_directory.h"
 #include "layout/fsdp_name.h"
 #include "layout/optimizer_groups.h"
+#include "state/common_step.h"
 #include "state/object_archive.h"
 #include "state/param_group.h"
 #include "state/plain_arguments.h"
@@ -216,8 +218,9 @@ class Splitting {
     return {};
   }
 
-  SplitState take(std::int64_t iteration) {
-    return {std::move(entries_), step_.value_or(iteration), std::move(steps_), steps_differ_,
+  // `uncounted`: the steps where the groups say none.
+  SplitState take(std::int64_t uncounted) {
+    return {std::move(entries_), step_.value_or(uncounted), std::move(steps_), steps_differ_,
             false};
   }
 
@@ -381,7 +384,9 @@ Result<SplitState> split_common_state(const std::string& common_state,
       drops_loss_scale = static_cast<bool>(value.find("grad_scaler"));
     }
   }
-  SplitState split = splitting.take(state.find("iteration").as_int().value_or(0));
+  const auto common = SW_TRY(common_step(common_state));
+  const std::int64_t iteration = state.find("iteration").as_int().value_or(0);
+  SplitState split = splitting.take(common ? std::llround(*common) : iteration);
   split.drops_loss_scale = drops_loss_scale;
   return split;
 }

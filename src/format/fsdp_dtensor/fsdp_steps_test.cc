@@ -9,6 +9,7 @@
 
 #include "codec/pickle_encode.h"
 #include "codec/torch_layout.h"
+#include "format/fsdp_dtensor/fsdp_state.h"
 #include "io/memory_directory.h"
 
 namespace shardwright {
@@ -80,6 +81,30 @@ TEST(FsdpSteps, AreMissedOfAdam) {
   }
   const FsdpSteps steps = steps_of(std::move(catalog), "").value();
   EXPECT_THAT(steps.uncounted, testing::ElementsAre(kOwner));
+}
+
+// An optimizer that is not distributed counts for all parameters; nothing else tells its steps.
+TEST(FsdpSteps, ArePutDownAsTheOptimizerCountedThem) {
+  const auto step_of = [](bool has_common_step, bool is_float32) {
+    pickle::Document document;
+    const pickle::Value states = document.dict();
+    if (has_common_step) document.set(states, "common_step", document.real(2.0));
+    const pickle::Value inner = document.dict();
+    document.set(inner, "state", states);
+    document.set(inner, "param_groups", document.list({}));
+    const pickle::Value optimizer = document.dict();
+    document.set(optimizer, "optimizer", inner);
+    const pickle::Value state = document.dict();
+    document.set(state, "optimizer", is_float32 ? inner : optimizer);
+    document.set(state, "iteration", document.integer(10));
+    const std::string bytes =
+        encode_torch_object(pickle::encode(document, state, pickle::Protocol::kTwo).value())
+            .value();
+    return split_common_state(bytes, {}).value().step;
+  };
+  EXPECT_EQ(step_of(true, false), 2);
+  EXPECT_EQ(step_of(true, true), 2);
+  EXPECT_EQ(step_of(false, false), 10);
 }
 
 }  // namespace
