@@ -8,6 +8,8 @@
 #include "base/translated.h"
 #include "format/targets.h"
 #include "layout/object_set.h"
+#include "state/module_state.h"
+#include "state/object_archive.h"
 #include "state/recorded_run.h"
 
 namespace shardwright {
@@ -44,10 +46,29 @@ void tell_lost_objects(const Catalog& source, const TargetParts& parts,
   }
 }
 
+// State dicts of ranks have these, each of its own shard. The largest shows whether any says
+// something.
+Status tell_module_states(const TargetParts& parts, SourceFiles& files,
+                          std::vector<std::string>& notes) {
+  const StoredObject* largest = nullptr;
+  for (const StoredObject& object : parts.copied_objects) {
+    if (object.name.find("._extra_state") == std::string::npos) continue;
+    if (largest == nullptr || object.range.length > largest->range.length) largest = &object;
+  }
+  if (largest == nullptr) return {};
+  const TorchArchive archive = SW_TRY(open_object(*largest, files));
+  if (!holds_module_state(archive.root())) return {};
+  notes.push_back(
+      translated("{} and others hold the scales and amax histories of fp8, which are left out: "
+                 "scaling begins anew where the run goes on",
+                 largest->name));
+  return {};
+}
+
 }  // namespace
 
-void carry_objects(const ConvertRequest& request, const Checkpoint& source, const Catalog& selected,
-                   TargetParts& parts, std::vector<std::string>& notes) {
+Status carry_objects(const ConvertRequest& request, const Checkpoint& source,
+                     const Catalog& selected, TargetParts& parts, std::vector<std::string>& notes) {
   const bool same_ranks = keeps_ranks(request, source.arguments);
   std::size_t dropped = 0;
   for (const StoredObject& object : selected.objects) {
@@ -64,6 +85,8 @@ void carry_objects(const ConvertRequest& request, const Checkpoint& source, cons
         dropped));
   }
   tell_lost_objects(source.catalog, parts, notes);
+  if (!traits_of(request.format).holds_state_dicts) return {};
+  return tell_module_states(parts, *source.files, notes);
 }
 
 void say_whether_rng_is_there(const ConvertRequest& request, const TargetParts& parts,

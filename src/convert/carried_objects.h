@@ -13,8 +13,9 @@ namespace shardwright {
 /// Adds the entries of the source that are no tensors and keep their meaning in the target. RNG and
 /// rerun states do where the ranks stay the same. Notes tell what is dropped, and what the source
 /// lacks itself.
-void carry_objects(const ConvertRequest& request, const Checkpoint& source, const Catalog& selected,
-                   TargetParts& parts, std::vector<std::string>& notes);
+[[nodiscard]] Status carry_objects(const ConvertRequest& request, const Checkpoint& source,
+                                   const Catalog& selected, TargetParts& parts,
+                                   std::vector<std::string>& notes);
 
 /// Megatron asks for the RNG states of a checkpoint that is of as many ranks as the job, unless the
 /// run's arguments say that none were saved: adds that where none are carried. Rank files have no

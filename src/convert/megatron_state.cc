@@ -242,7 +242,9 @@ void edit_optimizer(const ConvertRequest& request, const TargetParts& parts,
   edits.chain.experts_have_biases = has([](const std::string& name) {
     return is_of_routed_experts(name) && name.ends_with(".bias");
   });
+  // Files of ranks have no such names.
   edits.has_chained_names =
+      !traits_of(request.format).holds_state_dicts &&
       has([](const std::string& name) { return name.starts_with("chained_"); });
 }
 
@@ -377,7 +379,7 @@ Status add_state_from_megatron(const ConvertRequest& request, const Checkpoint& 
   }
   edit_optimizer(request, parts, edits);
 
-  carry_objects(request, source, selected, parts, notes);
+  SW_TRY(carry_objects(request, source, selected, parts, notes));
   say_whether_rng_is_there(request, parts, edits.arguments);
   SW_TRY(settle_modules(spec_of_target(request, source, selected), source, parts));
   if (common && !edits.drop_optimizer) {

@@ -59,6 +59,31 @@ Status tell_folders_beside(Checkpoint& checkpoint) {
   return {};
 }
 
+std::string modelopt_note(std::string_view where) {
+  return translated(
+      "{} says which modules ModelOpt has changed, and is left out: without it a run takes the "
+      "model for an ordinary one",
+      where);
+}
+
+Status tell_run_beside(Checkpoint& checkpoint) {
+  if (checkpoint.directory->exists(path_in(kModelOptState, "common.pt"))) {
+    checkpoint.notes.push_back(modelopt_note(kModelOptState));
+  }
+  for (const DirectoryEntry& entry : SW_TRY(checkpoint.directory->list(""))) {
+    if (!entry.is_directory || !entry.name.starts_with("mp_rank_")) continue;
+    for (const DirectoryEntry& file : SW_TRY(checkpoint.directory->list(entry.name))) {
+      if (!file.name.starts_with("train_dataloader_")) continue;
+      checkpoint.notes.push_back(
+          translated("{}: states of data loaders are left out; copy them where the ranks stay the "
+                     "same",
+                     path_in(entry.name, file.name)));
+      return {};
+    }
+  }
+  return {};
+}
+
 void tell_optimizer_beside(Checkpoint& checkpoint) {
   const std::string path = whole_path(checkpoint.location.path);
   const std::string model = path.substr(path.find_last_of('/') + 1);

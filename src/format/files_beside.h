@@ -16,6 +16,17 @@ void tell_files_beside(Checkpoint& checkpoint);
 /// REQUIRES: its artifacts have been read.
 [[nodiscard]] Status tell_folders_beside(Checkpoint& checkpoint);
 
+/// What tells ModelOpt which of a model's modules it has changed: a folder of a torch_dist
+/// iteration, a key of rank files. (modelopt.torch.opt.plugins.megatron)
+inline constexpr std::string_view kModelOptState = "modelopt_state";
+
+/// That `where` is left out, which is or has a kModelOptState.
+[[nodiscard]] std::string modelopt_note(std::string_view where);
+
+/// Notes what a run of Megatron keeps in an iteration's folder beside the model's files and no
+/// conversion takes along: ModelOpt's state, and those of data loaders (`--dataloader-save`).
+[[nodiscard]] Status tell_run_beside(Checkpoint& checkpoint);
+
 /// What the folders of models in a save of accelerate's FSDP begin with; a number follows.
 inline constexpr std::string_view kAccelerateModel = "pytorch_model_fsdp_";
 

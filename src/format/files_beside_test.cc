@@ -48,5 +48,25 @@ TEST(OptimizerBeside, IsThatOfTheSameNumber) {
   EXPECT_THAT(second.notes, IsEmpty());
 }
 
+TEST(RunBeside, IsToldOnce) {
+  auto directory = std::make_unique<MemoryDirectory>();
+  directory->put("modelopt_state/common.pt", "x");
+  directory->put("mp_rank_00/train_dataloader_dprank000.pt", "x");
+  directory->put("mp_rank_01/train_dataloader_dprank000.pt", "x");
+  directory->put("mp_rank_01/other.pt", "x");
+  Checkpoint checkpoint;
+  checkpoint.directory = std::move(directory);
+  ASSERT_TRUE(tell_run_beside(checkpoint));
+  EXPECT_THAT(checkpoint.notes,
+              ElementsAre(HasSubstr("modelopt_state says which modules ModelOpt has changed"),
+                          HasSubstr("mp_rank_00/train_dataloader_dprank000.pt: states of data")));
+  checkpoint.notes.clear();
+  auto plain = std::make_unique<MemoryDirectory>();
+  plain->put("mp_rank_01/other.pt", "x");
+  checkpoint.directory = std::move(plain);
+  ASSERT_TRUE(tell_run_beside(checkpoint));
+  EXPECT_THAT(checkpoint.notes, IsEmpty());
+}
+
 }  // namespace
 }  // namespace shardwright

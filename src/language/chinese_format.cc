@@ -9,6 +9,11 @@ namespace shardwright {
 std::span<const Sentence> chinese_of_format() {
   static constexpr auto kSentences = std::to_array<Sentence>({
       {"{} is empty: what it said of the run is lost", "{} 为空：它所记录的运行信息已丢失"},
+      {"{} says which modules ModelOpt has changed, and is left out: without it a run takes the model "
+       "for an ordinary one",
+       "{} 记录 ModelOpt 改动了哪些模块，未被读取：没有它，训练会把该模型当作普通模型"},
+      {"{}: states of data loaders are left out; copy them where the ranks stay the same",
+       "{}: 不写出数据加载器的状态；rank 不变时请复制它们"},
       {"{} is an adapter, and is left out; 'shardwright merge-adapter' merges one into its base",
        "{} 是适配器，未被读取；用 'shardwright merge-adapter' 把它合并进基座模型"},
       {"{} beside {} holds the optimizer, which is left out: it is a checkpoint of its own",

@@ -64,7 +64,8 @@ def test_weights_of_float32_are_the_master_weights(shardwright, ranks, tmp_path)
 def test_other_layouts_come_back(shardwright, ranks, tmp_path):
     check = save(ranks, tmp_path, "tp2_ep2")
     legacy = ("--to", "legacy", "--tp", 1, "--ep", 4, "--etp", 1, "--spec", "te", "--optimizer", "keep")
-    shardwright("convert", tmp_path / "in", tmp_path / "ranks", *legacy)
+    done = shardwright("convert", tmp_path / "in", tmp_path / "ranks", *legacy)
+    assert "start the job with --no-load-rng" in done.stderr
     assert not list((tmp_path / "ranks").rglob("layer_wise*"))
     shardwright("convert", tmp_path / "ranks", tmp_path / "out", *KEEP)
     check()

@@ -131,3 +131,36 @@ def test_theirs_is_read(shardwright, megatron, megatron_job, tmp_path, family, s
     source = GOLDEN_HF / family / "hf"
     shardwright("convert", tmp_path / "in", tmp_path / "hf", "--to", "hf", "--hf-config", source)
     checkpoints.assert_same(checkpoints.load_hf(tmp_path / "hf"), checkpoints.load_hf(source))
+
+
+def test_states_of_fp8_go_with_a_word(shardwright, tmp_path):
+    """Transformer Engine saves scales as bytes, in a tensor or, before that, in a BytesIO."""
+    import io
+
+    import torch.distributed.checkpoint as dcp
+
+    lost = "hold the scales and amax histories of fp8, which are left out"
+    shardwright("convert", GOLDEN_HF / "llama3" / "hf", tmp_path / "ranks", "--to", "legacy", "--spec", "te")
+    file = next((tmp_path / "ranks").rglob("model_optim_rng.pt"))
+    state = torch.load(file, weights_only=False)
+    name = "decoder.layers.1.mlp.linear_fc1._extra_state"
+    assert state["model"][name].numel() == 0
+    assert lost not in shardwright("convert", tmp_path / "ranks", tmp_path / "out", "--to", "torch_dist").stderr
+    for number, saved in enumerate((torch.arange(9, dtype=torch.uint8), io.BytesIO(b"amax"))):
+        state["model"][name] = saved
+        torch.save(state, file)
+        done = shardwright("convert", tmp_path / "ranks", tmp_path / f"out{number}", "--to", "torch_dist")
+        assert f"model_optim_rng.pt: {name} and others {lost}" in done.stderr
+    state["modelopt_state"] = {"modelopt_version": "0.29"}
+    torch.save(state, file)
+    done = shardwright("convert", tmp_path / "ranks", tmp_path / "modelopt", "--to", "torch_dist")
+    assert "model_optim_rng.pt/modelopt_state says which modules ModelOpt has changed" in done.stderr
+    run = checkpoints.load_dcp(tmp_path / "out")
+    folder = tmp_path / "run" / "iter_0000003"
+    for name, saved, is_told in (("empty", b"", False), ("full", b"amax", True)):
+        entry = {"decoder.layers.mlp.linear_fc1._extra_state/shard_1_3": io.BytesIO(saved)}
+        dcp.save(run | entry, storage_writer=dcp.FileSystemWriter(str(folder)), no_dist=True)
+        (folder / "metadata.json").write_text('{"sharded_backend": "torch_dist", "sharded_backend_version": 1}')
+        (folder / "common.pt").write_bytes(next((tmp_path / "out").rglob("common.pt")).read_bytes())
+        done = shardwright("convert", folder, tmp_path / name, "--to", "legacy", "--spec", "te")
+        assert (f"linear_fc1._extra_state/shard_1_3 and others {lost}" in done.stderr) == is_told

@@ -24,6 +24,8 @@ struct LegacyTensor {
 struct LegacyModel {
   std::vector<LegacyTensor> tensors;  ///< in the file's order
   std::vector<std::string> objects;   ///< entries that are no tensors (`..._extra_state`), by name
+  /// The first of those that say something (holds_module_state); empty where none does.
+  std::string module_state;
   /// From before Megatron-Core: nested dicts, whose tensors have the names of today here.
   bool is_early = false;
 };

@@ -11,6 +11,8 @@
 
 #include "base/fail.h"
 #include "base/text.h"
+#include "format/files_beside.h"
+#include "format/folder.h"
 #include "format/legacy/legacy_chunks.h"
 #include "format/legacy/legacy_ranks.h"
 #include "format/legacy/legacy_state.h"
@@ -164,6 +166,11 @@ Status check_one_save(const Catalog& catalog, const LegacyRanks& ranks) {
 
 // Tensors that nobody asks for, as a trainer may keep them beside its model.
 void tell_unread(Checkpoint& checkpoint, const LegacyRanks& ranks) {
+  const LegacyRankFile& first = ranks.files().front();
+  if (std::ranges::find(first.contents.keys, kModelOptState) != first.contents.keys.end()) {
+    checkpoint.notes.push_back(
+        modelopt_note(path_in(checkpoint.catalog.files[first.file], kModelOptState)));
+  }
   for (const LegacyRankFile& file : ranks.files()) {
     const std::vector<std::string>& keys = file.contents.unread.keys;
     if (keys.empty()) continue;
@@ -171,6 +178,20 @@ void tell_unread(Checkpoint& checkpoint, const LegacyRanks& ranks) {
         translated("{}: tensors under {} are left out: no rule says what they are",
                    checkpoint.catalog.files[file.file], name_list(keys)));
     return;
+  }
+}
+
+// Each is of a module's shard, and no rule says what that of another shard would be.
+void tell_module_states(Checkpoint& checkpoint, const LegacyRanks& ranks) {
+  for (const LegacyRankFile& file : ranks.files()) {
+    for (const LegacyModel& model : file.contents.models) {
+      if (model.module_state.empty()) continue;
+      checkpoint.notes.push_back(
+          translated("{}: {} and others hold the scales and amax histories of fp8, which are left "
+                     "out: scaling begins anew where the run goes on",
+                     checkpoint.catalog.files[file.file], model.module_state));
+      return;
+    }
   }
 }
 
@@ -210,6 +231,7 @@ Status read_legacy(Checkpoint& checkpoint, Defects& defects) {
   const LegacyRanks ranks = SW_TRY(LegacyRanks::read(checkpoint, defects));
   SW_TRY(defects.report(check_one_save(checkpoint.catalog, ranks)));
   tell_unread(checkpoint, ranks);
+  tell_module_states(checkpoint, ranks);
   SW_TRY(add_ranks(checkpoint, ranks, defects));
   SW_TRY(defects.report(check_folders(ranks, checkpoint.catalog)));
   for (const SettledTower& tower : ranks.towers()) {

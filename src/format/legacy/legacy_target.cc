@@ -417,13 +417,14 @@ class LegacyPlanner {
   bool output_is_head_ = false;
 };
 
-// Files of ranks have the states as an optimizer without distribution keeps them: one that has it
-// looks for files of its own.
-void tell_plain_optimizer(const TargetParts& parts, std::vector<std::string>& notes) {
-  const bool was_distributed = is_true(parts.arguments, "use_distributed_optimizer");
+// Megatron ends where it finds no RNG states in files of ranks. These have the optimizer's states
+// as one without distribution keeps them: one that has it looks for files of its own.
+void tell_how_to_go_on(const TargetParts& parts, std::vector<std::string>& notes) {
   const bool has_states = std::ranges::any_of(
       parts.tensors, [](const DraftTensor& tensor) { return is_optimizer_name(tensor.desc.name); });
-  if (!was_distributed || !has_states) return;
+  if (!has_states) return;
+  notes.emplace_back("RNG states are left out: start the job with --no-load-rng");
+  if (!is_true(parts.arguments, "use_distributed_optimizer")) return;
   notes.emplace_back(
       "optimizer states are those of a run without a distributed optimizer: go on from these files "
       "without --use-distributed-optimizer, or convert --to torch_dist");
@@ -445,7 +446,7 @@ class LegacyTarget : public Target {
 
   Status lay_out(const ConvertRequest& request, TargetParts& parts, Plan& plan,
                  std::vector<std::string>& notes) const override {
-    tell_plain_optimizer(parts, notes);
+    tell_how_to_go_on(parts, notes);
     LegacyPlanner planner(parts, request, plan);
     SW_TRY(planner.run());
     if (planner.drops_loss_scale()) notes.emplace_back(kLossScaleNote);

@@ -7,6 +7,7 @@
 #include "dcp/rank_metadata.h"
 #include "format/chunk_list.h"
 #include "format/dcp/dcp_reader.h"
+#include "format/files_beside.h"
 #include "format/near_config.h"
 #include "format/prefixed_names.h"
 #include "layout/texts.h"
@@ -49,7 +50,8 @@ class TorchDistSource final : public SourceFormat {
   }
 
   Status open(Checkpoint& checkpoint, Defects& defects) const override {
-    return read_dcp(checkpoint, defects);
+    SW_TRY(read_dcp(checkpoint, defects));
+    return tell_run_beside(checkpoint);
   }
 
   Status settle(Checkpoint& checkpoint, Defects& defects) const override {
