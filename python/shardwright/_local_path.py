@@ -12,6 +12,8 @@ def local_path(path):
     """A place on this machine that is written to. An address would become a folder of that name,
     `s3:/bucket`, in which nobody looks for it."""
     text = os.fsdecode(path)
+    if not text:
+        raise make("SW0900", "the path is empty; give the folder to save into")
     if _ADDRESS.match(text):
         raise make(
             "SW0900",

@@ -44,8 +44,11 @@ Result<S3Path> parse_s3_path(std::string_view path) {
   while (found.prefix.ends_with('/')) found.prefix.pop_back();
   if (found.prefix.starts_with('/')) found.prefix.erase(0, 1);
   if (!is_bucket(found.bucket) || (!found.prefix.empty() && !check_relative_path(found.prefix))) {
-    return fail(Code::kUsage, "{}: names no folder of a bucket; expected s3://BUCKET/PREFIX",
-                shown);
+    return fail(
+        Code::kUsage,
+        "{}: names no folder of a bucket; expected s3://BUCKET/PREFIX, with a BUCKET of at least 3 "
+        "letters, digits, '-', '.' or '_'",
+        shown);
   }
   return found;
 }

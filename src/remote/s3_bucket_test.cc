@@ -18,7 +18,7 @@ TEST(S3Path, IsABucketAndAPrefix) {
 
 TEST(S3Path, RefusesWhatNamesNoFolder) {
   for (const char* path : {"s3://", "s3:///a", "s3://b?x/a", "s3://b@c/a", "s3://bucket/../a",
-                           "s3://bucket/a/./b", "s3://bucket/a//b"}) {
+                           "s3://bucket/a/./b", "s3://bucket/a//b", "s3://xy/a"}) {
     const auto refused = parse_s3_path(path);
     ASSERT_FALSE(refused) << path;
     EXPECT_EQ(refused.error().code, Code::kUsage) << path;

@@ -469,6 +469,10 @@ def test_addresses_are_no_folders_to_save_into(tmp_path, monkeypatch):
     address = "s3://bucket/run/step_3"
     with pytest.raises(ValueError, match="SW0900.*found an address, expected a folder"):
         StorageWriter(address)
+    with pytest.raises(ValueError, match="SW0900.*the path is empty"):
+        StorageWriter("")
+    with pytest.raises(TypeError, match="not NoneType"):
+        StorageReader(None)
     writer = StorageWriter(tmp_path / "step")
     with pytest.raises(ValueError, match="SW0900.*found an address"):
         dcp.save({"x": torch.ones(1)}, storage_writer=writer, checkpoint_id=address, no_dist=True)

@@ -79,7 +79,7 @@ class StorageReader(_StorageReader):
         self._report = None
         self._names = names
         self._options = options
-        self.reset(path)
+        self.reset(os.fsdecode(path))
 
     def reset(self, checkpoint_id=None):
         if checkpoint_id is not None:
