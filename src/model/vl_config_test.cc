@@ -147,6 +147,29 @@ TEST(OriginalLlava, KeepsWhatItsConfigSays) {
   }
 }
 
+// As published, with the scaling that its long contexts have.
+TEST(Llama4Vl, KeepsTheScalingOfItsRotaryEmbedding) {
+  const Json json = Json::parse(R"({"architectures": ["Llama4ForConditionalGeneration"],
+    "model_type": "llama4", "tie_word_embeddings": false,
+    "text_config": {"model_type": "llama4_text", "hidden_size": 5120, "intermediate_size": 8192,
+      "intermediate_size_mlp": 16384, "head_dim": 128, "num_attention_heads": 40,
+      "num_key_value_heads": 8, "num_hidden_layers": 48, "num_local_experts": 16,
+      "num_experts_per_tok": 1, "interleave_moe_layer_step": 1, "vocab_size": 202048,
+      "max_position_embeddings": 10485760, "rms_norm_eps": 1e-05, "rope_theta": 500000.0,
+      "rope_scaling": {"factor": 16.0, "high_freq_factor": 1.0, "low_freq_factor": 1.0,
+        "original_max_position_embeddings": 8192, "rope_type": "llama3"}, "use_qk_norm": true},
+    "vision_config": {"model_type": "llama4_vision_model", "hidden_size": 1408, "image_size": 336,
+      "intermediate_size": 5632, "num_attention_heads": 16, "num_hidden_layers": 34,
+      "patch_size": 14, "vision_output_dim": 4096}})");
+  EXPECT_THAT(converted(json).values,
+              AllOf(has("use_rope_scaling", true), has("rope_scaling_factor", 16.0)));
+  const Json back = there_and_back(json);
+  ASSERT_TRUE(back.contains("text_config")) << back;
+  const Json& scaling = back["text_config"]["rope_scaling"];
+  EXPECT_EQ(scaling.value("rope_type", ""), "llama3") << back;
+  EXPECT_EQ(scaling.value("factor", 0.0), 16.0) << back;
+}
+
 TEST(Llava, TakesItsLanguageModelsTypeFromArguments) {
   EXPECT_EQ(there_and_back(llava_7b())["text_config"]["model_type"], "llama");
   Json json = llava_7b();
