@@ -177,12 +177,38 @@ bool natural_less(std::string_view a, std::string_view b) {
   return whole_a < whole_b;
 }
 
+namespace {
+
+// As bash, zsh and ksh read it: what a terminal would not show stays visible, and the same.
+std::string quoted_with_escapes(std::string_view word) {
+  std::string quoted = "$'";
+  while (!word.empty()) {
+    const CodePoint point = front_code_point(word);
+    const bool is_shown = point.valid && !is_hidden_or_active(point.value);
+    for (const char c : word.substr(0, point.bytes)) {
+      if (c == '\'' || c == '\\') {
+        quoted += '\\';
+        quoted += c;
+      } else if (is_shown) {
+        quoted += c;
+      } else {
+        fmt::format_to(std::back_inserter(quoted), "\\x{:02x}", static_cast<unsigned char>(c));
+      }
+    }
+    word.remove_prefix(point.bytes);
+  }
+  return quoted + "'";
+}
+
+}  // namespace
+
 std::string shell_quoted(std::string_view word) {
   constexpr std::string_view kPlain =
       "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./:=+,@%";
   if (!word.empty() && word.find_first_not_of(kPlain) == std::string_view::npos) {
     return std::string(word);
   }
+  if (printable(word) != word) return quoted_with_escapes(word);
   std::string quoted = "'";
   for (const char c : word) {
     if (c == '\'') {

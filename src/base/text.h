@@ -33,7 +33,8 @@ struct CodePoint {
 /// characters, line ends, direction overrides, bytes that are no UTF-8.
 [[nodiscard]] std::string printable(std::string_view text);
 
-/// The word as a POSIX shell reads it back: in quotes unless every character is harmless.
+/// The word as a POSIX shell reads it back: in quotes unless every character is harmless. With
+/// characters that printable() spells out it is `$'…'`, which bash, zsh and ksh read.
 [[nodiscard]] std::string shell_quoted(std::string_view word);
 
 /// Takes the digits off the front of the text; nullopt where there are none or too many.

@@ -104,6 +104,9 @@ TEST(Text, ShellQuotedQuotesWhatAShellWouldTakeApart) {
   EXPECT_EQ(shell_quoted("$(x)"), "'$(x)'");
   EXPECT_EQ(shell_quoted("~"), "'~'");
   EXPECT_EQ(shell_quoted("模型"), "'模型'");
+  EXPECT_EQ(shell_quoted("it's"), "'it'\\''s'");
+  EXPECT_EQ(shell_quoted("a\nb\t'\\"), "$'a\\x0ab\\x09\\'\\\\'");
+  EXPECT_EQ(shell_quoted("模\xff"), "$'模\\xff'");
 }
 
 }  // namespace
