@@ -112,8 +112,9 @@ struct DiagnoseRequest {
 };
 
 /// Looks at names, metadata and a few ranks' pickles, which are never run. Bytes of tensors are
-/// read only where nothing else decides, or where replicas are to be compared; `evidence` says how
-/// many. Errors: kNotFound and other failures to read; what is merely wrong is a finding.
+/// read only where nothing else decides, or where replicas are to be compared (`evidence` says how
+/// many), and where the conversion that is named next is planned, see prepare_conversion(). Errors:
+/// kNotFound and other failures to read; what is merely wrong is a finding.
 [[nodiscard]] Result<Diagnosis> diagnose(const DiagnoseRequest& request);
 
 /// The codes of all findings, in order.
