@@ -20,7 +20,8 @@ namespace {
 
 constexpr int kDeepest = 5;
 constexpr int kMostFolders = 100;  // that are looked into
-constexpr int kDeepestBelow = 4;   // folders whose names say nothing, one in another
+constexpr std::string_view kDeepSpeedPrefix = "global_step";
+constexpr int kDeepestBelow = 4;  // folders whose names say nothing, one in another
 
 using Names = std::vector<std::string>;
 
@@ -37,16 +38,30 @@ std::vector<Step> named_steps(const std::optional<Tracker>& tracker) {
   return {{tracker->folder, fmt::format("{} names {}", tracker->file, tracker->folder)}};
 }
 
+// DeepSpeed itself takes none of several saves where no `latest` names one.
+void tell_choice(const Folder& folder, Step& step) {
+  if (!number_after(step.folder, kDeepSpeedPrefix) || folder.has_file("latest")) return;
+  const auto saves = std::ranges::count_if(folder.entries(), [](const DirectoryEntry& entry) {
+    return entry.is_directory && number_after(entry.name, kDeepSpeedPrefix);
+  });
+  if (saves < 2) return;
+  step.note = translated("no file 'latest' says which of {} saves is meant: {} is taken, the last",
+                         saves, step.folder);
+}
+
 // The newest of each kind: saves of different software that lie side by side are equally good.
 std::vector<Step> newest_steps(const Folder& folder) {
   constexpr std::array<std::string_view, 8> kPrefixes = {
-      "iter_", "step_", "step-", "step", "global_step_", "global_step", "checkpoint-", "epoch_"};
+      "iter_", "step_", "step-", "step", "global_step_", kDeepSpeedPrefix, "checkpoint-", "epoch_"};
   std::vector<Step> steps;
   const auto add = [&](const DirectoryEntry* newest) {
     if (newest == nullptr) return;
     steps.push_back({newest->name, translated("{} is the latest folder", newest->name)});
   };
-  for (const std::string_view prefix : kPrefixes) add(latest_folder(folder.entries(), prefix));
+  for (const std::string_view prefix : kPrefixes) {
+    add(latest_folder(folder.entries(), prefix));
+    if (prefix == kDeepSpeedPrefix && !steps.empty()) tell_choice(folder, steps.back());
+  }
   add(latest_step_of_epochs(folder.entries()));
   return steps;
 }

@@ -232,6 +232,10 @@ TEST(Detect, FollowsTheFileThatDeepSpeedKeepsAsATracker) {
   named.emplace_back("latest", "global_step5\n");
   EXPECT_THAT(found(named), ElementsAre("dcp in global_step5"));
   EXPECT_THAT(found(files), ElementsAre("dcp in global_step9"));
+  EXPECT_THAT(detected(files).candidates[0].notes,
+              ElementsAre(HasSubstr("which of 2 saves is meant: global_step9 is taken")));
+  EXPECT_THAT(detected(named).candidates[0].notes, IsEmpty());
+  EXPECT_THAT(detected({{"global_step5/.metadata", "x"}}).candidates[0].notes, IsEmpty());
   Files gone = files;
   gone.emplace_back("latest", "global_step7");
   EXPECT_THAT(found(gone), ElementsAre("dcp in global_step9")) << "it names nothing";
@@ -240,6 +244,10 @@ TEST(Detect, FollowsTheFileThatDeepSpeedKeepsAsATracker) {
   EXPECT_FALSE(broken.tracker->is_there);
   EXPECT_EQ(broken.tracker->file, "latest");
   EXPECT_EQ(broken.tracker->folder, "global_step7");
+  Files named_freely = files;
+  named_freely.emplace_back("latest", "../best\n");
+  ASSERT_TRUE(detected(named_freely).tracker) << "a save may have any name";
+  EXPECT_FALSE(detected(named_freely).tracker->is_there);
   gone.emplace_back("latest_universal", "global_step5");
   EXPECT_TRUE(detected(gone).tracker->is_there) << "one of them is enough";
   Files others = files;

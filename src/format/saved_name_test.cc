@@ -4,6 +4,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <utility>
+#include <vector>
+
 #include "io/memory_directory.h"
 
 namespace shardwright {
@@ -27,6 +30,26 @@ TEST(SavedName, OfAnotherRankIsRefused) {
   EXPECT_FALSE(checked("consolidated.10.pth", "consolidated.01"));
   EXPECT_FALSE(checked("layer_02-model_01-model_states.pt", "layer_02-model_00-model_states", 1));
   EXPECT_TRUE(checked("layer_03-model_01-model_states.pt", "layer_02-model_01-model_states", 1));
+}
+
+Status in_order(const std::vector<std::pair<std::string, std::string>>& files) {
+  SavedOrder order;
+  for (const auto& [path, saved_as] : files) SW_TRY(order.add(path, saved_as));
+  return {};
+}
+
+TEST(SavedName, LayersMayBeNumberedAnewButKeepTheirOrder) {
+  EXPECT_TRUE(in_order({{"layer_03.pt", "layer_03"}, {"layer_04.pt", "layer_9"}}));
+  EXPECT_TRUE(in_order({{"layer_03.pt", "layer_9"}, {"layer_04.pt", "layer_10"}}));
+  EXPECT_TRUE(in_order({{"layer_03.pt", "layer_04"}, {"layer_04.pt", "archive"}}));
+  EXPECT_TRUE(in_order({{"layer_03.pt", "layer_04"}, {"layer_04.pt", "norm_03"}}));
+  const Status swapped = in_order(
+      {{"a/layer_03.pt", "layer_04"}, {"a/layer_04.pt", "x"}, {"a/layer_05.pt", "layer_03"}});
+  ASSERT_FALSE(swapped);
+  EXPECT_EQ(swapped.error().code, Code::kRankMisplaced);
+  EXPECT_THAT(swapped.error().message,
+              HasSubstr("a/layer_05.pt: was saved as layer_03.pt, in front of a/layer_03.pt, which "
+                        "was saved as layer_04.pt"));
 }
 
 TEST(SavedName, SaysNothingWhereItIsNoRanksName) {

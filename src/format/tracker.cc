@@ -15,6 +15,11 @@ namespace {
 // Megatron's, which others write too, and SkyRL's.
 constexpr std::array<std::string_view, 2> kTrackers = {kTrackerName, "latest_ckpt_global_step.txt"};
 
+bool is_one_word(std::string_view text) {
+  return !text.empty() &&
+         std::ranges::all_of(text, [](char c) { return static_cast<unsigned char>(c) > ' '; });
+}
+
 }  // namespace
 
 Result<std::optional<Tracker>> read_tracker(const Folder& folder) {
@@ -53,8 +58,8 @@ Result<std::optional<Tracker>> read_deepspeed_tracker(const Folder& folder) {
     const bool is_there = !tag.empty() && folder.folder(tag) != nullptr;
     Tracker tracker{std::string(file), tag.substr(0, 40), tag, is_there};
     if (is_there) return tracker;
-    // Others keep files of that name too.
-    if (!broken && tag.starts_with("global_step")) broken = std::move(tracker);
+    // Others keep files of that name too. A save may be called anything, but for sentences.
+    if (!broken && is_one_word(tag)) broken = std::move(tracker);
   }
   return broken;
 }

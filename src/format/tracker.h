@@ -28,8 +28,7 @@ struct Tracker {
 [[nodiscard]] bool lacks_tracker(const Folder& run, std::string_view iteration);
 
 /// DeepSpeed's `latest` and `latest_universal`, the first that names a folder that is there; where
-/// none does, the first that names a save under DeepSpeed's own name for it. Errors: those of
-/// reading.
+/// none does, the first that holds one word. Errors: those of reading.
 [[nodiscard]] Result<std::optional<Tracker>> read_deepspeed_tracker(const Folder& folder);
 
 }  // namespace shardwright

@@ -33,6 +33,10 @@ std::span<const Sentence> chinese_of_deepspeed() {
        "它的值中既没有 'module' 也没有 'param_shapes'"},
       {"'{}' shares experts out over ranks; DeepSpeed's ds_to_universal.py puts them together",
        "'{}' 把专家分给各 rank；DeepSpeed 的 ds_to_universal.py 可把它们拼起来"},
+      {"its model has layers of {} experts, whose files (layer_L_expert_E_mp_rank_*) are not here; "
+       "DeepSpeed's load_checkpoint reads such a run where they are",
+       "它的模型有含 {} 个专家的层，而专家的文件（layer_L_expert_E_mp_rank_*）不在这里；"
+       "文件齐全时可用 DeepSpeed 的 load_checkpoint 读取这样的运行"},
       {"'{}': found a key that is not text", "'{}': 发现不是文本的键"},
       {"parameter {}: its shape in '{}' is none", "参数 {}: '{}' 中它的形状无效"},
       {"parameter {}: its part in 'frozen_param_fragments' is none",

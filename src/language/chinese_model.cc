@@ -56,6 +56,10 @@ std::span<const Sentence> chinese_of_model() {
       {"{}: was saved as {}{}, the file of another rank; give each file the name that it was saved "
        "under",
        "{}: 保存时名为 {}{}，是另一个 rank 的文件；请恢复各文件保存时的名字"},
+      {"{}: was saved as {}{}, in front of {}, which was saved as {}{}: they are in each other's "
+       "place; give each file the name that it was saved under",
+       "{}: 保存时名为 {}{}，排在 {}（保存时名为 "
+       "{}{}）之前：两者互换了位置；请恢复各文件保存时的名字"},
       {"tensor {}: found dtype {}, expected {} as in {}; both are parts of one tensor",
        "张量 {0}: dtype 为 {1}，应与 {3} 一样为 {2}；两者是同一个张量的部分"},
       {"{}: found tensor {} in a second rule, expected one; change the mapping file",

@@ -14,6 +14,8 @@ import torch.distributed as dist
 import transformers
 from deepspeed.accelerator import get_accelerator
 from deepspeed.checkpoint import ds_to_universal
+from deepspeed.moe.layer import MoE
+from deepspeed.moe.utils import split_params_into_different_moe_groups_for_optimizer
 from deepspeed.pipe import LayerSpec, PipelineModule, TiedLayerSpec
 from deepspeed.utils import safe_get_full_optimizer_state
 from deepspeed.utils.zero_to_fp32 import get_fp32_state_dict_from_zero_checkpoint
@@ -157,6 +159,38 @@ def save_tensor_parallel(folder, stage, frozen):
         make_universal(folder / "run", strict=not frozen)
         config.save_pretrained(next((folder / "universal").iterdir()))
     dist.barrier()
+
+
+class Experts(torch.nn.Module):
+    """One of DeepSpeed's own layers of experts between an embedding and a head."""
+
+    def __init__(self, width):
+        super().__init__()
+        self.embedding, self.head = torch.nn.Embedding(VOCABULARY, width), torch.nn.Linear(width, VOCABULARY)
+        self.layer = MoE(width, torch.nn.Linear(width, width), num_experts=4, ep_size=1)
+
+    def forward(self, ids):
+        return self.head(self.layer(self.embedding(ids))[0])
+
+
+def save_experts(folder, stage):
+    """`folder/run`, whose experts are in files of their own."""
+    os.environ["LOCAL_RANK"] = str(dist.get_rank())
+    deepspeed.init_distributed("gloo")
+    torch.manual_seed(0)
+    model = Experts(8)
+    groups = split_params_into_different_moe_groups_for_optimizer(
+        {"params": list(model.parameters()), "name": "all"}
+    )
+    settings = {
+        "train_micro_batch_size_per_gpu": 1, "bf16": {"enabled": True},
+        "zero_optimization": {"stage": stage}, "zero_allow_untested_optimizer": True,
+        "zero_force_ds_cpu_optimizer": False,
+    }  # fmt: skip
+    engine, *_ = deepspeed.initialize(model=model, optimizer=torch.optim.AdamW(groups), config=settings)
+    engine.backward(engine(torch.arange(8)[None]).float().pow(2).mean())
+    engine.step()
+    engine.save_checkpoint(pathlib.Path(folder) / "run")
 
 
 class Block(torch.nn.Module):

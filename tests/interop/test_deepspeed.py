@@ -264,18 +264,28 @@ def test_files_in_each_others_place(shardwright, copied, tmp_path):
     """Their states would be those of other rows, and nothing but the names that torch saved shows it."""
     run, data = copied("zero3")
     first, other = (data / f"bf16_zero_pp_rank_{rank}_mp_rank_00_optim_states.pt" for rank in (0, 1))
-    first.rename(data / "aside")
-    other.rename(first)
-    (data / "aside").rename(other)
+    exchange(first, other)
     refused(shardwright, run, tmp_path, f"was saved as {other.name}", code="SW0319")
     assert "SW0319" in shardwright("verify", run, expect=1).stdout
 
 
-def test_a_tracker_that_names_no_save(shardwright, copied, tmp_path):
+@pytest.mark.parametrize("tag", ["global_step9", "epoch_3", "../elsewhere"])
+def test_a_tracker_that_names_no_save(shardwright, copied, tmp_path, tag):
     run, _ = copied("zero2")
-    (run / "latest").write_text("global_step9")
-    refused(shardwright, run, tmp_path, "latest: names global_step9", code="SW0305")
+    (run / "latest").write_text(tag)
+    refused(shardwright, run, tmp_path, f"latest: names {tag}", code="SW0305")
     assert "L14" in shardwright("diagnose", run, expect=1).stdout
+    assert "SW0305" in shardwright("verify", run, expect=1).stdout
+
+
+def test_several_saves_that_no_tracker_names(shardwright, copied, tmp_path):
+    run, data = copied("zero2")
+    (run / "latest").unlink()
+    assert "saves is meant" not in shardwright("convert", run, tmp_path / "one", "--to", "hf").stderr
+    shutil.copytree(data, data.with_name("global_step1"))
+    told = shardwright("convert", run, tmp_path / "out", "--to", "hf").stderr
+    assert "which of 2 saves is meant: global_step2 is taken" in told
+    assert "global_step2 is taken" in shardwright("verify", run).stdout
 
 
 def change(path, edit):
@@ -546,6 +556,14 @@ def test_a_layer_that_is_not_there(shardwright, pipelines, tmp_path, layer, word
     refused(shardwright, run, tmp_path, f"found no layer_{layer:02}-model_states.pt", word, to="dcp")
 
 
+def test_a_pipelines_layers_in_each_others_place(shardwright, pipelines, tmp_path):
+    run = tmp_path / "run"
+    shutil.copytree(pipelines(2, stages=2, zero=0, tied=True) / "run", run)
+    first, other = (next(run.glob(f"*/layer_{layer:02}-model_states.pt")) for layer in (2, 3))
+    exchange(first, other)
+    refused(shardwright, run, tmp_path, f"{other.name}: was saved as {first.name}", code="SW0319")
+
+
 def test_gaps_between_layers_are_told(shardwright, pipelines, tmp_path):
     run = tmp_path / "run"
     shutil.copytree(pipelines(2, stages=2, zero=0, tied=True) / "run", run)
@@ -589,6 +607,21 @@ def test_a_second_model_parallel_rank(shardwright, copied, tmp_path):
     run, data = copied("zero2")
     shutil.copy(data / "mp_rank_00_model_states.pt", data / "mp_rank_01_model_states.pt")
     refused(shardwright, run, tmp_path, "mp_rank_01_model_states.pt", code="SW0301")
+
+
+@pytest.mark.parametrize("stage", [0, 1])
+def test_experts_in_files_of_their_own(shardwright, ranks, tmp_path, stage):
+    """They are refused by name, whether their files were copied or not."""
+    ranks("deepspeed_jobs", "save_experts", 2, folder=tmp_path, stage=stage)
+    run = tmp_path / "run"
+    experts = list(run.glob("*/layer_0_expert_*"))
+    assert len(experts) == 4
+    refused(shardwright, run, tmp_path, "one file per expert", to="safetensors", code="SW0301")
+    for file in [*experts, *run.glob("*/expp_rank_*")]:
+        file.unlink()
+    refused(shardwright, run, tmp_path, "mp_rank_00_model_states.pt", "layers of 4 experts",
+            to="safetensors", code="SW0301")  # fmt: skip
+    assert "layers of 4 experts" in shardwright("verify", run, expect=2).stderr
 
 
 def test_damage_is_found(shardwright, copied):
@@ -702,6 +735,34 @@ def test_layers_of_a_pipeline(shardwright, tmp_path, tp):
     assert_same(load_hf(tmp_path / "hf"), load_hf(LLAMA))
     shardwright("convert", source, tmp_path / "mcore", "--to", "torch_dist", "--tp", 2)
     shardwright("diff", tmp_path / "mcore", LLAMA)
+    shardwright("verify", source, "--against", LLAMA)
+
+
+def exchange(first, other):
+    """Puts two files into each other's place."""
+    aside = first.with_name("aside")
+    first.rename(aside)
+    other.rename(first)
+    aside.rename(other)
+
+
+@pytest.mark.parametrize("tp", [1, 2])
+def test_layers_in_each_others_place(shardwright, tmp_path, tp):
+    """They have the same shapes, and nothing but the names that torch saved shows it."""
+    source = save_pipe(tmp_path / "run", tp)
+    name = "layer_{:02d}-model_{:02d}-model_states.pt"
+    for rank in range(tp):
+        exchange(source / name.format(3, rank), source / name.format(4, rank))
+    refused(shardwright, source, tmp_path, f"{name.format(4, 0)}: was saved as {name.format(3, 0)}",
+            f"in front of {name.format(3, 0)}", to="torch_dist", code="SW0319")  # fmt: skip
+    assert "SW0319" in shardwright("verify", source, expect=1).stdout
+
+
+def test_layers_that_were_numbered_anew(shardwright, tmp_path):
+    source = save_pipe(tmp_path / "run", 2)
+    for file in sorted(source.glob("layer_*"), reverse=True):
+        number = int(file.name[6:8])
+        file.rename(file.with_name(f"layer_{number + 4:02d}{file.name[8:]}"))
     shardwright("verify", source, "--against", LLAMA)
 
 

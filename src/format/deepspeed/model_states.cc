@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "format/deepspeed/model_states.h"
 
+#include <algorithm>
 #include <map>
 #include <set>
 
@@ -35,6 +36,7 @@ class ModelStatesReader {
                   key);
     }
     SW_TRY(read_module(root.find("module")));
+    SW_TRY(check_experts(root.find("num_experts")));
     states_.buffers = texts_of(root.find("buffer_names"));
     SW_TRY(read_groups(root.find("param_shapes")));
     states_.frozen = SW_TRY(read_shapes("frozen_param_shapes", root.find("frozen_param_shapes")));
@@ -104,6 +106,20 @@ class ModelStatesReader {
       group.push_back({std::move(name), *shape});
     }
     return group;
+  }
+
+  // DeepSpeed's MoE layers keep their experts in files of their own, and `module` has the rest.
+  Status check_experts(Value experts) {
+    const Value count = experts.is(Kind::kList) && experts.size() > 0 ? experts[0] : experts;
+    const std::int64_t number = count.as_int().value_or(0);
+    const bool has_them = std::ranges::any_of(states_.module, [](const StateTensor& tensor) {
+      return tensor.name.contains("deepspeed_experts.");
+    });
+    if (number <= 0 || has_them) return {};
+    return fail(Code::kUnsupportedFormat,
+                "its model has layers of {} experts, whose files (layer_L_expert_E_mp_rank_*) are "
+                "not here; DeepSpeed's load_checkpoint reads such a run where they are",
+                number);
   }
 
   // Of one group in DeepSpeed's first versions, which had no list.

@@ -218,6 +218,7 @@ class PipeReader {
     std::vector<std::pair<std::string, LayerTensors>> others;
     std::int64_t next_layer = 0;
     FileNumbers numbers;
+    SavedOrder order;  // of the transformer layers: others are known by what they hold
     std::optional<std::int64_t>& last = numbers.last_layer;  // so far
     for (const auto& [number, files] : layers_) {
       const std::string& path = files.at(rank);
@@ -237,6 +238,7 @@ class PipeReader {
                       "{}: found no file of layer {} between it and layer {}; copy it too", path,
                       *last + 1, *last);
         }
+        SW_TRY(order.add(path, saved_as_.at(path)));
         last = number;
         if (!numbers.first_layer) numbers.first_layer = number;
         ++next_layer;
@@ -406,6 +408,7 @@ class PipeReader {
     const std::uint32_t file = number_of(path);
     const auto opened = SW_TRY(checkpoint_.files->get(file));
     const TorchFile torch = SW_TRY(open_rank_file(*opened, kLayerNumbers));
+    saved_as_[path] = torch.saved_as();
     const pickle::Value pairs = dict_pairs(torch.root());
     LayerTensors tensors;
     for (std::size_t i = 0; i < pairs.size(); ++i) {
@@ -452,6 +455,7 @@ class PipeReader {
   LegacyChunks chunks_;
   std::map<std::int64_t, std::map<std::int64_t, std::string>> layers_;  // then by tensor rank
   std::map<std::int64_t, LayerTensors> first_rank_;                     // each of its files
+  std::map<std::string, std::string> saved_as_;                         // of each of their files
   std::int64_t tensor_ranks_ = 0;
   QkvOrder order_ = QkvOrder::kByGroup;
   std::string zero_file_;  // one of the optimizer's

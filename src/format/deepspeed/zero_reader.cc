@@ -16,6 +16,7 @@
 #include "format/deepspeed/zero_file_name.h"
 #include "format/deepspeed/zero_files.h"
 #include "format/deepspeed/zero_stage.h"
+#include "format/saved_name.h"
 #include "format/tensors_beside.h"
 #include "io/source_files.h"
 
@@ -97,11 +98,13 @@ class ZeroReader {
   // What was trained, ZeRO's buffers have; the rest of a pipeline lies in its layers' files only.
   Status add_layers() {
     std::vector<std::string> tied;
+    SavedOrder order;
     for (const auto& [layer, path] : layers_) {
       checkpoint_.catalog.files.push_back(path);
       const std::uint32_t number = checkpoint_.files->add(path);
       const auto file = SW_TRY(checkpoint_.files->get(number));
       const TorchFile torch = SW_TRY(TorchFile::open(*file));
+      SW_TRY(order.add(path, torch.saved_as()));
       const pickle::Value tensors = dict_pairs(torch.root());
       for (std::size_t i = 0; i < tensors.size(); ++i) {
         const std::optional<std::string_view> key = tensors.key(i).as_string();
