@@ -18,6 +18,9 @@ std::span<const Sentence> chinese_of_deepspeed() {
        "{0}: 张量 {1} 只在该文件或 {2} 之一中；请只保留同一次保存的文件"},
       {"{}: found {}, expected {} as in {}; keep the files of one save",
        "{0}: 发现 {1}，应与 {3} 一样为 {2}；请只保留同一次保存的文件"},
+      {"{}/{}: no 'param_shapes' lists this parameter, neither that of {} nor another one; keep "
+       "the files of one save",
+       "{}/{}: 没有 'param_shapes' 列出该参数，{} 的和其他的都没有；请只保留同一次保存的文件"},
       {"{}/{}: found no {}{} in it, as {} has one; copy it too",
        "{0}/{1}: 其中没有 {2}{3}，而 {4} 有；请一并复制"},
       {"{}: {} of its {} weights are not the optimizer's, rounded (the first: {}); keep the files "

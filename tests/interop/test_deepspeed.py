@@ -342,6 +342,17 @@ def test_moments_that_all_groups_lack(shardwright, copied, tmp_path, case, kinds
         shardwright("convert", run, tmp_path / "dcp", "--to", "dcp")
 
 
+@pytest.mark.parametrize("case", ["zero1", "zero3"])
+def test_a_folder_that_no_list_of_parameters_names(shardwright, saved, tmp_path, case):
+    """DeepSpeed loads the checkpoint without it."""
+    run = tmp_path / "universal"
+    shutil.copytree(saved(case) / "universal", run)
+    folders = next(run.glob("*/zero"))
+    shutil.copytree(folders / "model.norm.weight", folders / "model.extra.weight")
+    refused(shardwright, run, tmp_path, "zero/model.extra.weight: no 'param_shapes' lists")
+    assert "zero/model.extra.weight" in shardwright("verify", run, expect=1).stdout
+
+
 @pytest.mark.parametrize("kinds", [("exp_avg",), ("exp_avg_sq",), ("exp_avg", "exp_avg_sq")])
 def test_moments_that_a_universal_checkpoint_lacks(shardwright, saved, tmp_path, kinds):
     shutil.copytree(next((saved("zero2") / "universal").iterdir()), tmp_path / "run")

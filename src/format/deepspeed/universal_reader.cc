@@ -62,9 +62,20 @@ class UniversalReader {
       if (entry.problem) return std::unexpected(*entry.problem);
       const bool is_repeated =
           model_.has(entry.name) || is_other_name(entry.name) || is_of_module_alone(entry.name);
-      if (entry.is_directory && !is_repeated) names.push_back(entry.name);
+      if (!entry.is_directory || is_repeated) continue;
+      SW_TRY(defects_.report(check_listed(entry.name)));
+      names.push_back(entry.name);
     }
     return names;
+  }
+
+  // DeepSpeed itself passes over what the run does not name: the rest of another one.
+  [[nodiscard]] Status check_listed(std::string_view name) const {
+    if (shapes_.empty() || shapes_.contains(name)) return {};
+    return fail(Code::kZeroLayout,
+                "{}/{}: no 'param_shapes' lists this parameter, neither that of {} nor another "
+                "one; keep the files of one save",
+                kUniversalFolder, printable(name), checkpoint_.catalog.files[models_.front().file]);
   }
 
   [[nodiscard]] bool is_other_name(std::string_view name) const {
