@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "base/checked.h"
+#include "base/fail.h"
 #include "exec/dequantise_region.h"
 #include "exec/low_rank_region.h"
 #include "exec/tile_reader.h"
@@ -79,6 +80,15 @@ void step_along(int axis, SourcePiece& piece) {
   if (update.in) update.in->offset += static_cast<std::uint64_t>(update.in->each_stride);
 }
 
+// An infinity would look like a model's that diverged.
+Status refuse_overflow(const SourcePiece& piece, SourceFiles& files) {
+  const auto file = SW_TRY(files.get(piece.file));
+  return fail(Code::kValueOverflow,
+              "{}: its numbers and the adapter's are finite, but with what is added to them they "
+              "are too large for float32; see that the adapter is of this model",
+              file->name());
+}
+
 }  // namespace
 
 std::byte* address_of(const TilePart& part, const Box& region) {
@@ -131,6 +141,7 @@ Status Gather::read_updated(const SourcePiece& piece, const Conversion& conversi
   std::vector<float> left;
   std::vector<float> right(1, 1.0F);
   std::vector<float> values;
+  std::vector<float> stored;  // before anything is added
   for (std::int64_t column = 0; column < matrix.columns(); column += matrix.block_columns()) {
     const std::int64_t width = std::min(matrix.block_columns(), matrix.columns() - column);
     if (!matrix.is_ones()) {
@@ -144,7 +155,11 @@ Status Gather::read_updated(const SourcePiece& piece, const Conversion& conversi
       const TilePart dense =
           dense_part(block, reinterpret_cast<std::byte*>(values.data()), sizeof(float));
       SW_TRY(read_region(piece, block, {piece.dtype, DType::kF32, 0.0}, std::span(&dense, 1)));
+      stored = values;
       matrix.apply(block, left, right, values);
+      if (matrix.overflows(block, {left, right, values}, stored)) {
+        return refuse_overflow(piece, *files_);
+      }
       for (const TilePart& part : parts) {
         const std::optional<Box> common = intersect(part.box, block);
         if (!common) continue;

@@ -2,9 +2,11 @@
 #include "exec/low_rank_region.h"
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include "tensor/low_rank.h"
+#include "tensor/weighted_sum.h"
 
 namespace shardwright {
 
@@ -23,7 +25,8 @@ UpdatedMatrix::UpdatedMatrix(const SourcePiece& piece)
   constexpr std::int64_t kHalf = kMostBytes / 2 / static_cast<std::int64_t>(sizeof(float));
   block_columns_ = std::clamp<std::int64_t>(kHalf / std::max<std::int64_t>(update_.rank, 2), 1,
                                             std::max<std::int64_t>(columns_, 1));
-  block_rows_ = std::clamp<std::int64_t>(kHalf / (block_columns_ + update_.rank), 1,
+  // Values are kept as they were, too.
+  block_rows_ = std::clamp<std::int64_t>(kHalf / (2 * block_columns_ + update_.rank), 1,
                                          std::max<std::int64_t>(rows_, 1));
 }
 
@@ -60,25 +63,54 @@ SourcePiece UpdatedMatrix::right(std::int64_t first, std::int64_t count) const {
   return rows_of(*inner_, first, count);
 }
 
-void UpdatedMatrix::apply(const Box& block, const std::vector<float>& left,
-                          const std::vector<float>& right, std::vector<float>& values) const {
-  const auto size = [&](const PieceFactor* factor) {
-    return factor == nullptr || factor->axis < 0 ? 1 : block.shape[factor->axis];
-  };
-  const std::int64_t rows = size(outer_);
-  const std::int64_t columns = size(inner_);
-  add_low_rank({left.data(), right.data(), rows, columns, update_.rank}, update_.scale,
-               values.data());
-  if (update_.factors == nullptr) return;
+std::int64_t UpdatedMatrix::size_of(const Box& block, const PieceFactor* factor) {
+  return factor == nullptr || factor->axis < 0 ? 1 : block.shape[factor->axis];
+}
+
+float UpdatedMatrix::factor_of(const Box& block, std::int64_t row, std::int64_t column) const {
   const int axis = update_.out.axis;
   const std::int64_t begin = axis < 0 ? 0 : block.origin[axis] - piece_.box.origin[axis];
   const bool by_row = outer_ == &update_.out;
+  return update_.factors[(begin + (by_row ? row : column)) * update_.factor_step];
+}
+
+void UpdatedMatrix::apply(const Box& block, const std::vector<float>& left,
+                          const std::vector<float>& right, std::vector<float>& values) const {
+  const std::int64_t rows = size_of(block, outer_);
+  const std::int64_t columns = size_of(block, inner_);
+  add_low_rank({left.data(), right.data(), rows, columns, update_.rank}, update_.scale,
+               values.data());
+  if (update_.factors == nullptr) return;
   float* value = values.data();
   for (std::int64_t row = 0; row < rows; ++row) {
     for (std::int64_t column = 0; column < columns; ++column) {
-      *value++ *= update_.factors[(begin + (by_row ? row : column)) * update_.factor_step];
+      *value++ *= factor_of(block, row, column);
     }
   }
+}
+
+bool UpdatedMatrix::overflows(const Box& block, const UpdatedBlock& updated,
+                              const std::vector<float>& stored) const {
+  const std::int64_t columns = size_of(block, inner_);
+  const auto are_finite = [&](std::int64_t row, std::int64_t column) {
+    const auto is_finite = [](const std::vector<float>& numbers, std::int64_t at) {
+      return std::isfinite(numbers[static_cast<std::size_t>(at)]);
+    };
+    if (update_.factors != nullptr && !std::isfinite(factor_of(block, row, column))) return false;
+    for (std::int64_t k = 0; k < update_.rank; ++k) {
+      if (!is_finite(updated.left, row * update_.rank + k)) return false;
+      if (!is_finite(updated.right, k * columns + column)) return false;
+    }
+    return true;
+  };
+  const std::int64_t count = std::ssize(updated.values);
+  for (auto i = static_cast<std::size_t>(first_not_finite(count, updated.values.data()));
+       i < stored.size(); ++i) {
+    if (std::isfinite(updated.values[i]) || !std::isfinite(stored[i])) continue;
+    const auto at = static_cast<std::int64_t>(i);
+    if (are_finite(at / columns, at % columns)) return true;
+  }
+  return false;
 }
 
 }  // namespace shardwright

@@ -8,6 +8,13 @@
 
 namespace shardwright {
 
+/// A block of values to which a product was added, and the factors. Borrows all of them.
+struct UpdatedBlock {
+  const std::vector<float>& left;   ///< [rows, rank]
+  const std::vector<float>& right;  ///< [rank, columns]
+  const std::vector<float>& values;
+};
+
 /// A piece to which a product is added, seen as a matrix: of its axes at most two have more than
 /// one coordinate.
 class UpdatedMatrix {
@@ -36,8 +43,15 @@ class UpdatedMatrix {
   /// [rank, columns].
   void apply(const Box& block, const std::vector<float>& left, const std::vector<float>& right,
              std::vector<float>& values) const;
+  /// Whether one of the values is not finite, though all of which it was made are: `stored` is what
+  /// the values were.
+  [[nodiscard]] bool overflows(const Box& block, const UpdatedBlock& updated,
+                               const std::vector<float>& stored) const;
 
  private:
+  // What the rows and columns of a block are multiplied with in the end.
+  [[nodiscard]] float factor_of(const Box& block, std::int64_t row, std::int64_t column) const;
+  [[nodiscard]] static std::int64_t size_of(const Box& block, const PieceFactor* factor);
   [[nodiscard]] std::int64_t extent(int axis) const;
   [[nodiscard]] SourcePiece rows_of(const PieceFactor& factor, std::int64_t first,
                                     std::int64_t count) const;

@@ -128,8 +128,14 @@ Status SumReader::add(const SourcePiece& piece, const TilePart& sums, bool is_fi
                       [&](std::int64_t count, std::byte* sum, const std::byte* value) -> Status {
                         const auto* from = reinterpret_cast<const float*>(value);
                         auto* to = reinterpret_cast<float*>(sum);
-                        (is_first ? begin_sum : add_to_sum)(count, weight, from, to);
-                        return {};
+                        if ((is_first ? begin_sum : add_to_sum)(count, weight, from, to) == count) {
+                          return {};
+                        }
+                        return fail(Code::kValueOverflow,
+                                    "{}: its numbers are finite, but their weighted sum with those "
+                                    "of the other models is too large for float32; see that all "
+                                    "are of one model, and choose other weights",
+                                    plan_->source.files[piece.file]);
                       });
 }
 

@@ -5,6 +5,7 @@
 
 #include <bit>
 #include <cstring>
+#include <limits>
 
 #include "base/endian.h"
 #include "exec/tile_reader.h"
@@ -212,6 +213,60 @@ TEST(Sum, OfIntegersNeedsThemAlike) {
   EXPECT_EQ(refused.error().code, Code::kDtypeUnsupported);
   EXPECT_THAT(refused.error().message,
               AllOf(HasSubstr("tensor t: int64 values differ in a and b")));
+}
+
+// Two files of float32, whose sum with both weights is read.
+Result<std::vector<float>> sum_of(const std::vector<float>& a, const std::vector<float>& b,
+                                  float weight) {
+  MemoryDirectory directory("source");
+  const Dims shape{std::ssize(a)};
+  Plan plan;
+  for (std::uint32_t term = 0; term < 2; ++term) {
+    const std::string name(1, static_cast<char>('a' + term));
+    directory.put(name, bytes_of_values(DType::kF32, term == 0 ? a : b));
+    plan.source.files.push_back(name);
+    plan.source.tensors.push_back(stored(name, DType::kF32, shape, term));
+    plan.weighted.push_back({term, weight, term, 0.0});
+  }
+  plan.target.files = {"t"};
+  plan.target.tensors = {stored("t", DType::kF32, shape, 0)};
+  plan.file_sizes = {a.size() * sizeof(float)};
+  plan.tensors.resize(1);
+  plan.tensors[0].views = {{Box::whole(shape), 0, {0}, {0}, {1}},
+                           {Box::whole(shape), 1, {0}, {0}, {1}}};
+  SW_TRY(check_plan(plan));
+  SourceFiles files(directory, plan.source.files, 2);
+  std::vector<std::byte> scratch(64);
+  const Lowering lowering(plan);
+  TileReader reader(plan, lowering, files, scratch);
+  std::vector<float> got(a.size());
+  const auto memory = std::as_writable_bytes(std::span(got));
+  const TilePart part = dense_part(Box::whole(shape), memory.data(), 4);
+  SW_TRY(reader.read(0, part.box, memory, std::span(&part, 1)));
+  return got;
+}
+
+TEST(Sum, OfFiniteNumbersIsFiniteOrRefused) {
+  std::vector<float> a(1500, 1.0F);
+  std::vector<float> b = a;
+  const std::size_t last = a.size() - 1;
+  a[last] = b[last] = 3e38F;
+  EXPECT_EQ(sum_of(a, b, 0.5F).value()[last], 3e38F);
+  const auto in_second = sum_of(a, b, 1.0F);
+  ASSERT_FALSE(in_second);
+  EXPECT_EQ(in_second.error().code, Code::kValueOverflow);
+  EXPECT_THAT(in_second.error().message, HasSubstr("tensor t: b: its numbers are finite"));
+  const auto in_first = sum_of(a, b, 2.0F);
+  ASSERT_FALSE(in_first);
+  EXPECT_THAT(in_first.error().message, HasSubstr("tensor t: a: its numbers are finite"));
+  b[last] = -3e38F;
+  EXPECT_EQ(sum_of(a, b, 1.0F).value()[last], 0.0F);
+  // What diverged stays as it is.
+  a[last] = std::numeric_limits<float>::infinity();
+  EXPECT_EQ(sum_of(a, b, 1.0F).value()[last], a[last]);
+  a[last] = 3e38F;
+  b[last] = std::numeric_limits<float>::infinity();
+  EXPECT_EQ(sum_of(a, b, 1.0F).value()[last], b[last]);
 }
 
 // A block holds half a million elements: rows of more are cut too.

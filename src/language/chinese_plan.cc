@@ -34,7 +34,18 @@ std::span<const Sentence> chinese_of_plan() {
        "types",
        "张量 {}: 发现 {}，应为 float32、bfloat16 或 float16；其他类型不能相加"},
       {"does not have the shape for {}", "的形状不适合 {}"},
-      {"is of a type that is not added", "的类型不能相加"},
+      {"{}: tensor {}: found {}, expected float32, bfloat16 or float16; numbers of other types are "
+       "not added to {}: convert the adapter first",
+       "{}: 张量 {}: 为 {}，应为 float32、bfloat16 或 float16；其他类型的数不会加到 {} "
+       "上：请先转换 "
+       "adapter"},
+      {"{}: its numbers are finite, but their weighted sum with those of the other models is too "
+       "large for float32; see that all are of one model, and choose other weights",
+       "{}: 它的数都有限，但与其他模型的加权和超出 "
+       "float32；请确认它们出自同一个模型，并换用其他权重"},
+      {"{}: its numbers and the adapter's are finite, but with what is added to them they are too "
+       "large for float32; see that the adapter is of this model",
+       "{}: 它的数与 adapter 的数都有限，但相加后超出 float32；请确认该 adapter 属于这个模型"},
       {"is not one whole chunk", "不是一个完整的 chunk"},
       {"has no finite scale", "没有有限的 scale"},
       {"has not one factor for each row", "不是每行一个系数"},

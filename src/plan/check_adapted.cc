@@ -52,6 +52,16 @@ bool fits(const AdaptedSource& adapted, const Dims& values, const Dims& out, con
   return out == Dims{count, rows, rank} && *in == Dims{count, rank, columns};
 }
 
+// REQUIRES: the factor is one chunk.
+Status check_factor(const Plan& plan, const StoredTensor& values, const StoredTensor& factor) {
+  if (fits_float32(factor.desc.dtype)) return {};
+  return fail(Code::kDtypeUnsupported,
+              "{}: tensor {}: found {}, expected float32, bfloat16 or float16; numbers of other "
+              "types are not added to {}: convert the adapter first",
+              plan.source.files[factor.chunks.file(0)], factor.desc.name,
+              torch_name(factor.desc.dtype), values.desc.name);
+}
+
 Status check_one(const Plan& plan, const AdaptedSource& adapted, bool is_multiplied) {
   const std::vector<StoredTensor>& tensors = plan.source.tensors;
   const bool is_there = adapted.values < tensors.size() && adapted.out < tensors.size() &&
@@ -76,12 +86,11 @@ Status check_one(const Plan& plan, const AdaptedSource& adapted, bool is_multipl
             in == nullptr ? nullptr : &in->desc.shape)) {
     return invalid(translated("does not have the shape for {}", to_string(values.desc.shape)));
   }
-  if (!fits_float32(out.desc.dtype) || (in != nullptr && !fits_float32(in->desc.dtype))) {
-    return invalid("is of a type that is not added");
-  }
   if (!is_one_chunk(out) || (in != nullptr && !is_one_chunk(*in))) {
     return invalid("is not one whole chunk");
   }
+  SW_TRY(check_factor(plan, values, out));
+  if (in != nullptr) SW_TRY(check_factor(plan, values, *in));
   if (!std::isfinite(adapted.scale)) return invalid("has no finite scale");
   const auto rows = static_cast<std::size_t>(values.desc.shape[adapted.out_axis]);
   if (adapted.factors != nullptr && (adapted.each_axis || adapted.factors->size() != rows)) {

@@ -87,9 +87,6 @@ TEST(CheckAdapted, RefusesWhatDoesNot) {
        [](Plan& plan) { plan.source.tensors[2] = stored("a", DType::kF32, {3, 6}); }, "the shape"},
       {"a matrix without a right factor", [](Plan& plan) { plan.adapted[0].in.reset(); },
        "the shape"},
-      {"whole numbers",
-       [](Plan& plan) { plan.source.tensors[1] = stored("b", DType::kI32, {4, 2}); },
-       "is not added"},
       {"a factor with holes", [](Plan& plan) { plan.source.tensors[2].chunks = ChunkList(2); },
        "one whole chunk"},
       {"no finite scale",
@@ -109,6 +106,26 @@ TEST(CheckAdapted, RefusesWhatDoesNot) {
     ASSERT_FALSE(status) << each.what;
     EXPECT_EQ(status.error().code, Code::kPlanInvalid) << each.what;
     EXPECT_THAT(status.error().message, HasSubstr(each.message)) << each.what;
+  }
+}
+
+TEST(CheckAdapted, FactorsOfOtherTypesAreNamed) {
+  for (const std::uint32_t which : {1U, 2U}) {
+    Plan plan = adapted_plan();
+    StoredTensor& factor = plan.source.tensors[which];
+    factor = stored(factor.desc.name, DType::kI32, factor.desc.shape);
+    plan.source.files = {"weights", "weights", "factor"};
+    factor.chunks = ChunkList(2);
+    factor.chunks.push_back(
+        {Box::whole(factor.desc.shape),
+         2,
+         {0, static_cast<std::uint64_t>(factor.desc.shape[0] * factor.desc.shape[1] * 4)},
+         {}});
+    const Status status = check_plan(plan);
+    ASSERT_FALSE(status);
+    EXPECT_EQ(status.error().code, Code::kDtypeUnsupported);
+    EXPECT_THAT(status.error().message,
+                HasSubstr("factor: tensor " + factor.desc.name + ": found int32"));
   }
 }
 

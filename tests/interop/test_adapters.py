@@ -525,6 +525,52 @@ def test_what_does_not_fit_is_named(llama, tmp_path, shardwright):
     assert "module model.layers.0.self_attn.q_proj" in refused(folder=half)
 
 
+def edited(adapter, name, change):
+    """A factor that is another one, in an adapter that PEFT saved."""
+    tensors = load_file(adapter / "adapter_model.safetensors")
+    name = f"base_model.model.{name}"
+    tensors[name] = change(tensors[name])
+    save_file(tensors, adapter / "adapter_model.safetensors", metadata={"format": "pt"})
+
+
+@pytest.mark.parametrize("factor", ["lora_A", "lora_B"])
+@pytest.mark.parametrize("dtype", [torch.int8, torch.float64])
+def test_factors_of_types_that_are_not_added(dtype, factor, llama, tmp_path, shardwright):
+    adapter, name = tmp_path / "adapter", f"model.layers.1.mlp.down_proj.{factor}.weight"
+    adapt(load(llama), adapter)
+    edited(adapter, name, lambda tensor: tensor.to(dtype))
+    done = shardwright("merge-adapter", llama, adapter, tmp_path / "merged", expect=2)
+    assert "SW0409" in done.stderr and "adapter_model.safetensors" in done.stderr
+    assert name in done.stderr and str(dtype).removeprefix("torch.") in done.stderr
+    assert not (tmp_path / "merged").exists()
+
+
+@pytest.mark.parametrize("settings", [{}, {"use_dora": True}], ids=["lora", "dora"])
+def test_finite_numbers_that_make_an_infinite_one(settings, llama, tmp_path, shardwright):
+    adapter, module = tmp_path / "adapter", "model.layers.1.mlp.down_proj"
+    adapt(load(llama), adapter, **settings)
+    for factor in ("lora_A", "lora_B"):
+        edited(adapter, f"{module}.{factor}.weight", lambda tensor: tensor * 1e25)
+    if not settings:
+        assert not by_peft(llama, adapter)[f"{module}.weight"].isfinite().all()
+    done = shardwright("merge-adapter", llama, adapter, tmp_path / "merged", expect=2)
+    assert "SW0410" in done.stderr and module in done.stderr, done.stderr
+    assert not (tmp_path / "merged").exists()
+
+
+def test_a_base_that_is_infinite_is_merged_as_it_is(llama, tmp_path, shardwright):
+    adapter, name = tmp_path / "adapter", "model.layers.1.mlp.down_proj.weight"
+    adapt(load(llama), adapter)
+    tensors = tensors_of(llama)
+    tensors[name][3, 4] = float("inf")
+    for file in llama.glob("*.safetensors*"):
+        file.unlink()
+    save_file(tensors, llama / "model.safetensors", metadata={"format": "pt"})
+    shardwright("merge-adapter", llama, adapter, tmp_path / "merged")
+    got = tensors_of(tmp_path / "merged")[name]
+    assert got[3, 4] == float("inf") and (~got.isfinite()).sum() == 1
+
+
 def test_python(llama, tmp_path):
     import shardwright as package
 

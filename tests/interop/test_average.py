@@ -82,6 +82,22 @@ def test_of_other_types(dtype, tmp_path, shardwright):
     )
 
 
+@pytest.mark.parametrize("weights", [(2.0, -1.0), (-1.0, 2.0)])
+def test_finite_numbers_whose_sum_is_not(weights, tmp_path, shardwright):
+    models = [make(tmp_path / name, "llama", seed, "float32") for name, seed in (("a", 1), ("b", 2))]
+    name = "model.layers.1.mlp.down_proj.weight"
+    for model in models:
+        tensors = tensors_of(model)
+        tensors[name][3, 4] = 3e38
+        put(model, tensors)
+    flags = ["--weights", ",".join(map(str, weights))]
+    done = shardwright("average", *models, tmp_path / "mean", *flags, expect=2)
+    assert "SW0410" in done.stderr and name in done.stderr and "model.safetensors" in done.stderr
+    assert not (tmp_path / "mean").exists()
+    shardwright("average", *models, tmp_path / "mean")
+    assert tensors_of(tmp_path / "mean")[name].isfinite().all()
+
+
 def test_types_that_differ_need_dtype(three, tmp_path, shardwright):
     wide = make(tmp_path / "wide", "llama", 4, "float32")
     done = shardwright("average", three[0], wide, tmp_path / "mean", expect=2)
