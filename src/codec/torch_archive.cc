@@ -37,6 +37,8 @@ constexpr std::size_t kLegacyMagicWithin = 32;
 // What no format begins with: the file is damaged.
 constexpr std::string_view kUnknownBytes = "unknown bytes";
 
+constexpr std::string_view kSafetensors = "a safetensors file";
+
 // What is often found where a torch file is expected.
 constexpr std::array<Signature, 9> kSignatures = {{
     {257, "ustar"sv, "a tar archive, the format of torch before 0.1.10"},
@@ -47,7 +49,7 @@ constexpr std::array<Signature, 9> kSignatures = {{
     {0, "\x89HDF"sv, "an HDF5 file"},
     {0, "GGUF"sv, "a GGUF file"},
     {0, "version https://git-lfs"sv, "a Git LFS pointer"},
-    {8, "{\""sv, "a safetensors file"},
+    {8, "{\""sv, kSafetensors},
 }};
 
 /// Refuses what is no zip archive, by name where it is known.
@@ -58,6 +60,12 @@ Status check_is_zip(const ReadableFile& file, ByteRange window) {
   if (!found) return {};
   SW_TRY(refuse_stand_in(Code::kTorchArchive, file.name(), head, "a torch.save archive",
                          Contents::kBinary));
+  if (*found == kSafetensors) {
+    return fail(Code::kUnsupportedFormat,
+                "{}@{}: found {}, expected a torch.save archive; give it a name that ends in "
+                ".safetensors, also in the index if one names it",
+                file.name(), window.offset, *found);
+  }
   return fail(*found == kUnknownBytes ? Code::kTorchArchive : Code::kUnsupportedFormat,
               "{}@{}: found {}, expected a torch.save archive; load and save it with torch 1.6 or "
               "later",

@@ -152,7 +152,8 @@ TEST(TorchArchive, NamesWhatIsNoTorchArchive) {
         Case{golden_archive("2.13.0/25_legacy_proto4.pt"), "the format of before torch 1.6"},
         Case{std::string(257, '\x01') + "ustar", "a tar archive"}, Case{"\x1f\x8b rest", "gzip"},
         Case{"PYTORCH1\x01...", "preview"},
-        Case{std::string(8, '\x01') + "{\"a\":1}", "safetensors"},
+        Case{std::string(8, '\x01') + "{\"a\":1}",
+             "safetensors file, expected a torch.save archive; give it"},
         Case{"\x80\x04K\x01.", "a bare pickle"}}) {
     const Error error = open_error(bytes);
     EXPECT_EQ(error.code, Code::kUnsupportedFormat) << what;

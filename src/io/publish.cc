@@ -204,6 +204,12 @@ Status Publication::check_target() {
   const bool is_empty = SW_TRY(list_folder(target_)).empty();
   if (is_empty && !is_mount_point(target_)) return {};
   if (!is_empty && !options_.may_replace) {
+    if (!options_.parts_id.empty()) {  // what is replaced, the plan says
+      return fail(Code::kTargetExists,
+                  "{}: found a folder that is not empty, expected none; move it away, or save the "
+                  "plan anew, to replace it (plan --save --overwrite)",
+                  target_);
+    }
     return fail(Code::kTargetExists,
                 "{}: found a folder that is not empty, expected none; choose another target or "
                 "replace it (--overwrite)",

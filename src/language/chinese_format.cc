@@ -141,9 +141,9 @@ std::span<const Sentence> chinese_of_format() {
       {"{}: of {} state dicts in it ({}) the model's is read, the others are left out",
        "{}: 其中有 {} 个 state dict（{}），只读取模型的，其余略去"},
       {"found files of {} tensor ranks and {} pipeline stages, expected {} and {} as {} says; copy "
-       "the missing ones too",
+       "the missing ones too, or keep those of one save",
        "发现 {0} 个张量 rank 和 {1} 个流水线阶段的文件，按 {4} 应为 {2} 和 "
-       "{3}；请把缺少的也复制来"},
+       "{3}；请把缺少的也复制来，或只保留同一次保存的文件"},
       {"found one rank's folder alone, which NeMo makes where there are several; copy the others "
        "too",
        "只有一个 rank 的文件夹，而 NeMo 只在有多个时才建立它；请把其余的也复制来"},

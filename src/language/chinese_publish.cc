@@ -38,6 +38,10 @@ std::span<const Sentence> chinese_of_publish() {
       {"{}: found a folder that is not empty, expected none; choose another target or replace "
        "it (--overwrite)",
        "{}: 文件夹非空，应没有文件夹；请选择另一个目标，或替换它（--overwrite）"},
+      {"{}: found a folder that is not empty, expected none; move it away, or save the plan anew, "
+       "to "
+       "replace it (plan --save --overwrite)",
+       "{}: 文件夹非空，应没有文件夹；请移走它，或重新保存计划以替换它（plan --save --overwrite）"},
       {"{}: other entries are in it than before the work; try again",
        "{}: 其中的条目与工作之前不同；请重试"},
       {"{}: cannot take over this unfinished output", "{}: 无法接管这个未完成的输出"},

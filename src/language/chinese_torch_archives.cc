@@ -16,6 +16,11 @@ std::span<const Sentence> chinese_of_torch_archives() {
       {"an HDF5 file", "HDF5 文件"},
       {"a GGUF file", "GGUF 文件"},
       {"a torch.save archive", "torch.save 归档"},
+      {"{}@{}: found {}, expected a torch.save archive; give it a name that ends in .safetensors, "
+       "also in the index if one names it",
+       "{}@{}: 发现 {}，应为 torch.save 归档；请把它的名字改为以 .safetensors "
+       "结尾，若有索引列出它，"
+       "索引中也要改"},
       {"{}@{}: found {}, expected a torch.save archive; load and save it with torch 1.6 or later",
        "{}@{}: 发现 {}，应为 torch.save 归档；请用 torch 1.6 或更高版本加载并保存"},
       {"a torch file in the format of before torch 1.6", "torch 1.6 之前格式的 torch 文件"},

@@ -329,6 +329,12 @@ def test_wrong_archives(shardwright, tmp_path):
     more["model_config.yaml"] += b"tensor_model_parallel_size: 4\n"
     refused(shardwright, archive(tmp_path / "4.nemo", more), tmp_path, "SW0313", "found files of 2",
             "expected 4 and 1 as model_config.yaml says")  # fmt: skip
+    told = members(2)
+    told["model_config.yaml"] += b"tensor_model_parallel_size: 1\npipeline_model_parallel_size: 1\n"
+    source = archive(tmp_path / "told.nemo", told)
+    refused(shardwright, source, tmp_path, "SW0313", "found files of 2 tensor ranks",
+            "expected 1 and 1 as model_config.yaml says")  # fmt: skip
+    assert "expected 1 and 1" in shardwright("verify", source, expect=1).stdout
     zipped = archive(tmp_path / "z.nemo", files, "w:gz")
     refused(shardwright, zipped, tmp_path, "SW0301", "unpack it")
     copied = members(4)

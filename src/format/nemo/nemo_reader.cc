@@ -146,14 +146,16 @@ class NemoReader {
   static Status check_sizes(const ParallelConfig& found, bool is_whole,
                             const Arguments& arguments) {
     if (is_whole) return {};
-    const auto told = [&](std::string_view key) { return number_of(arguments, {key}).value_or(1); };
-    const std::int64_t tensor = told("tensor_model_parallel_size");
-    const std::int64_t pipeline = told("pipeline_model_parallel_size");
-    if (tensor * pipeline > 1 && (tensor != found.tensor || pipeline != found.pipeline)) {
+    const auto tensor = number_of(arguments, {"tensor_model_parallel_size"});
+    const auto pipeline = number_of(arguments, {"pipeline_model_parallel_size"});
+    const bool is_other =
+        tensor.value_or(1) != found.tensor || pipeline.value_or(1) != found.pipeline;
+    if ((tensor || pipeline) && is_other) {
       return fail(Code::kLegacyLayout,
                   "found files of {} tensor ranks and {} pipeline stages, expected {} and {} as {} "
-                  "says; copy the missing ones too",
-                  found.tensor, found.pipeline, tensor, pipeline, kNemoConfig);
+                  "says; copy the missing ones too, or keep those of one save",
+                  found.tensor, found.pipeline, tensor.value_or(1), pipeline.value_or(1),
+                  kNemoConfig);
     }
     if (found.tensor > 1 || found.pipeline > 1) return {};
     return fail(Code::kLegacyLayout,
