@@ -20,6 +20,29 @@ std::span<const Sentence> chinese_of_arguments() {
       {"YaRN turns rotary_percent = {} of a head's channels, where Megatron-Core's turns all of "
        "them",
        "YaRN 只旋转每个头 rotary_percent = {} 的通道，而 Megatron-Core 的旋转全部通道"},
+      {"rotary frequencies are scaled as the model's class has it, for config.json has no "
+       "rope_parameters",
+       "config.json 没有 rope_parameters，旋转频率按模型的类自带的方式缩放"},
+      {"rotary frequencies of layers with a sliding window are not scaled as rope.type = {} says "
+       "of "
+       "the others",
+       "滑动窗口层的旋转频率不按其他层的 rope.type = {} 缩放"},
+      {"YaRN turns channels that lie in pairs (rotary_interleaved), where Megatron-Core builds no "
+       "model with both",
+       "YaRN 旋转成对相邻的通道（rotary_interleaved），而 Megatron-Core 不能构建两者兼有的模型"},
+      {"queries that are not compressed (q_lora_rank = None) have no norm, where Megatron-Core "
+       "0.19 gives them one with qk_layernorm and wants its weights, "
+       "self_attention.linear_q_proj.layer_norm_weight (0.16 does not)",
+       "未压缩的 query（q_lora_rank = None）没有 norm，而 Megatron-Core 0.19 在有 qk_layernorm "
+       "时会给它一个并要求其权重 self_attention.linear_q_proj.layer_norm_weight（0.16 不会）"},
+      {"norms of compressed queries, keys and values have an epsilon of {}, where Megatron-Core "
+       "takes the model's, {}",
+       "压缩后的 query、key 和 value 的 norm 的 epsilon 是 {}，而 Megatron-Core 用模型的 {}"},
+      {"{}, which no config.json of family {} says", "{}，家族 {} 的 config.json 无法表示它"},
+      {"rotary_percent = {} says nothing beside YaRN: Megatron-Core's turns all channels of a "
+       "head, and so does the model of config.json",
+       "rotary_percent = {} 与 YaRN 并用时不起作用：Megatron-Core 的 YaRN 旋转每个头的全部通道，"
+       "config.json 的模型也是如此"},
       {"groups of experts are chosen by their best {}, where Megatron-Core sums their best {} "
        "(moe_router_topk / moe_router_group_topk)",
        "专家组按组内最好的 {} 个选出，而 Megatron-Core 把最好的 {} 个相加（moe_router_topk / "

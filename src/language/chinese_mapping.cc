@@ -43,6 +43,7 @@ std::span<const Sentence> chinese_of_mapping() {
       {"a tensor's, as it is behind the part's prefix", "张量在该部分前缀之后的名称"},
       {"the 'megatron' of a part in 'alike'", "'alike' 中某部分的 'megatron'"},
       {"an axis, counted from 0", "一个轴，从 0 数起"},
+      {"a number above 0, or null", "大于 0 的数或 null"},
       {"one that 'sizes' defines", "'sizes' 定义的一个"},
       {"one of them", "其中之一"},
       {"other sizes", "其他大小"},

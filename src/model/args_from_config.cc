@@ -15,6 +15,7 @@
 #include "model/instances.h"
 #include "model/layer_kinds.h"
 #include "model/window_layers.h"
+#include "model/yarn_magnitude.h"
 
 namespace shardwright {
 namespace {
@@ -44,7 +45,8 @@ class ArgsBuilder {
   ArgsBuilder(const Mapping& mapping, const HfConfig& config, const ModelSizes& sizes,
               const TensorIndex* present)
       : mapping_(mapping),
-        hf_(with_windows(mapping, in_section(config.values, mapping.config_section))),
+        hf_(with_megatron_magnitude(
+            mapping, with_windows(mapping, in_section(config.values, mapping.config_section)))),
         sizes_(sizes),
         present_(present) {}
 

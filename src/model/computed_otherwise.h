@@ -13,9 +13,15 @@ namespace shardwright {
 /// were made of it, say what they can: sentences without full stop, for notes. `hf`: the config's
 /// values in the mapping's section, with `rope.*`. Pure. Source: YarnRotaryEmbedding and
 /// MultimodalRotaryEmbedding in megatron/core/models/common/embeddings, group_limited_topk in
-/// megatron/core/transformer/moe/moe_utils.py.
+/// megatron/core/transformer/moe/moe_utils.py,
+/// megatron/core/transformer/mla_qk_norm_config.py.
 [[nodiscard]] std::vector<std::string> computed_otherwise(const Mapping& mapping,
                                                           const Arguments& hf,
                                                           const Arguments& args);
+
+/// What a run with these arguments computed otherwise than the model of the config.json that is
+/// made of them, likewise. Pure.
+[[nodiscard]] std::vector<std::string> run_computed_otherwise(const Mapping& mapping,
+                                                              const Arguments& args);
 
 }  // namespace shardwright

@@ -96,6 +96,47 @@ TEST(ComputedOtherwise, FrequenciesOfLayersWithAWindow) {
               theta);
 }
 
+TEST(ComputedOtherwise, LayersWithAWindowThatAreNotScaled) {
+  const auto told = Contains(HasSubstr("layers with a sliding window are not scaled as rope.type"));
+  const Json linear = {{"rope_scaling", {{"rope_type", "linear"}, {"factor", 8.0}}}};
+  EXPECT_THAT(notes_of("gemma3", linear), told);
+  EXPECT_THAT(notes_of("gemma3", Json::object()), Not(told));
+  EXPECT_THAT(notes_of("qwen3", linear), Not(told))
+      << "its windows have no frequencies of their own";
+  const Json both = {{"rope_type", "linear"}, {"rope_theta", 5000.0}, {"factor", 8.0}};
+  EXPECT_THAT(notes_of("gemma3", {{"rope_parameters",
+                                   {{"full_attention", both}, {"sliding_attention", both}}}}),
+              Not(told));
+}
+
+TEST(ComputedOtherwise, YarnOfChannelsInPairs) {
+  const auto told = Contains(HasSubstr("Megatron-Core builds no model with both"));
+  EXPECT_THAT(notes_of("helium", {{"rope_scaling", kYarn}}), told);
+  EXPECT_THAT(notes_of("helium", Json::object()), Not(told));
+  EXPECT_THAT(notes_of("qwen3", {{"rope_scaling", kYarn}}), Not(told));
+}
+
+TEST(ComputedOtherwise, SettingsOfALanguageModelBesideATower) {
+  const Json text = {{"hidden_size", 64},
+                     {"intermediate_size", 96},
+                     {"num_attention_heads", 4},
+                     {"num_key_value_heads", 2},
+                     {"num_hidden_layers", 4},
+                     {"vocab_size", 128},
+                     {"head_dim", 16},
+                     {"rope_theta", 5000.0},
+                     {"rope_scaling", {{"rope_type", "linear"}, {"factor", 8.0}}}};
+  EXPECT_THAT(notes_of("gemma3_vl", {{"text_config", text},
+                                     {"vision_config",
+                                      {{"hidden_size", 32},
+                                       {"intermediate_size", 48},
+                                       {"num_hidden_layers", 2},
+                                       {"num_attention_heads", 2},
+                                       {"image_size", 28},
+                                       {"patch_size", 14}}}}),
+              Contains(HasSubstr("are not scaled as rope.type = linear")));
+}
+
 const Json kDelta = {{"linear_num_key_heads", 2},
                      {"linear_num_value_heads", 4},
                      {"linear_key_head_dim", 8},
@@ -137,6 +178,39 @@ TEST(ComputedOtherwise, GroupsOfExpertsByOtherSums) {
   EXPECT_THAT(notes_of("deepseek_v3", with(v3, {{"num_experts_per_tok", 4}})), told);
   EXPECT_THAT(notes_of("deepseek_v3", with(v3, {{"topk_group", 8}, {"num_experts_per_tok", 4}})),
               Not(told));
+}
+
+const Json kLatent = {{"q_lora_rank", 24},          {"kv_lora_rank", 16},
+                      {"qk_nope_head_dim", 16},     {"qk_rope_head_dim", 8},
+                      {"v_head_dim", 16},           {"n_routed_experts", 16},
+                      {"n_shared_experts", 1},      {"moe_intermediate_size", 32},
+                      {"first_k_dense_replace", 1}, {"num_experts_per_tok", 2}};
+
+TEST(ComputedOtherwise, QueriesThatAreNotCompressed) {
+  const auto told = Contains(HasSubstr("self_attention.linear_q_proj.layer_norm_weight"));
+  EXPECT_THAT(notes_of("deepseek_v2", with(kLatent, {{"q_lora_rank", nullptr}})), told);
+  EXPECT_THAT(notes_of("deepseek_v2", kLatent), Not(told));
+  EXPECT_THAT(notes_of("qwen3", Json::object()), Not(told));
+}
+
+TEST(ComputedOtherwise, NormsOfLatentAttention) {
+  const auto told = Contains(HasSubstr("have an epsilon of 1e-06"));
+  EXPECT_THAT(notes_of("deepseek_v3", with(kLatent, {{"rms_norm_eps", 1e-5}})), told);
+  EXPECT_THAT(notes_of("deepseek_v3", with(kLatent, {{"rms_norm_eps", 1e-6}})), Not(told));
+  EXPECT_THAT(notes_of("glm4_moe_lite", kLatent), told) << "by its class's default";
+  EXPECT_THAT(notes_of("qwen3", {{"rms_norm_eps", 1e-5}}), Not(told));
+  EXPECT_FALSE(shipped("glm5_next").latent_epsilon);
+  EXPECT_TRUE(shipped("kimi_linear").latent_epsilon);
+}
+
+TEST(ComputedOtherwise, IsToldOfARunToo) {
+  const Arguments latent = {{"multi_latent_attention", true}, {"layernorm_epsilon", 1e-5}};
+  EXPECT_THAT(run_computed_otherwise(shipped("deepseek_v3"), latent),
+              Contains(HasSubstr("takes the model's, 1e-05")));
+  EXPECT_TRUE(run_computed_otherwise(shipped("deepseek_v3"), {{"multi_latent_attention", true},
+                                                              {"layernorm_epsilon", 1e-6}})
+                  .empty());
+  EXPECT_TRUE(run_computed_otherwise(shipped("glm5_next"), latent).empty());
 }
 
 }  // namespace

@@ -7,14 +7,17 @@
 #include "base/fail.h"
 #include "codec/json_text.h"
 #include "model/activation.h"
+#include "model/computed_otherwise.h"
 #include "model/config.h"
 #include "model/config_rules.h"
 #include "model/config_values.h"
 #include "model/expert_layers.h"
+#include "model/heeded_arguments.h"
 #include "model/indexer_layers.h"
 #include "model/layer_kinds.h"
 #include "model/unsaid_arguments.h"
 #include "model/window_layers.h"
+#include "model/yarn_magnitude.h"
 
 namespace shardwright {
 namespace {
@@ -43,6 +46,10 @@ class ConfigBuilder {
     SW_TRY(check_unsaid_arguments(mapping_, args_));
     SW_TRY(check_activation());
     SW_TRY(check_yarn());
+    add_attention_factor(mapping_, hf_);
+    for (const std::string& fact : run_computed_otherwise(mapping_, args_)) {
+      note(translated("{}, which no config.json of family {} says", fact, mapping_.family));
+    }
     const std::vector<std::string> architectures = {mapping_.architectures[0]};
     result_.json =
         hf_config_text(hf_, mapping_.is_of_diffusers ? std::vector<std::string>() : architectures);
@@ -372,8 +379,16 @@ class ConfigBuilder {
 }  // namespace
 
 Result<ConfigFromArgs> config_from_args(const Mapping& mapping, const Arguments& args) {
-  const SizesWithDoubts sizes = SW_TRY(find_sizes(mapping, args, true));
-  return ConfigBuilder(mapping, args, sizes).build();
+  const Arguments heeded = heeded_arguments(args);
+  const SizesWithDoubts sizes = SW_TRY(find_sizes(mapping, heeded, true));
+  ConfigFromArgs made = SW_TRY(ConfigBuilder(mapping, heeded, sizes).build());
+  if (turns_more_than_said(args)) {
+    made.notes.push_back(
+        translated("rotary_percent = {} says nothing beside YaRN: Megatron-Core's turns all "
+                   "channels of a head, and so does the model of config.json",
+                   to_string(args.find("rotary_percent")->second)));
+  }
+  return made;
 }
 
 }  // namespace shardwright

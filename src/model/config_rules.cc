@@ -35,6 +35,7 @@ ArgValue inverse(const ArgValue& value) {
 bool conditions_hold(const ConfigRule& rule, const Arguments& hf) {
   return std::ranges::all_of(rule.conditions, [&hf](const auto& condition) {
     const ArgValue* value = find_set(hf, condition.first);
+    if (std::holds_alternative<std::monostate>(condition.second)) return value == nullptr;
     const auto* word = std::get_if<std::string>(&condition.second);
     if (word != nullptr && *word == "set") return value != nullptr;
     return value != nullptr && same_value(*value, condition.second);

@@ -247,17 +247,21 @@ TEST(Rope, YarnTakesTheModelsOwnPositionsForWhatIsLeftOut) {
   EXPECT_FALSE(args.contains("yarn_correction_range_round_to_int"));
 }
 
-TEST(Rope, YarnsOwnAttentionFactorAndBoundsAreKept) {
+TEST(Rope, YarnsOwnBoundsAreKept) {
   nlohmann::json json = llama31();
-  json["rope_scaling"] = {
-      {"rope_type", "yarn"}, {"factor", 4.0}, {"attention_factor", 1.5}, {"truncate", false}};
+  json["rope_scaling"] = {{"rope_type", "yarn"}, {"factor", 4.0}, {"truncate", false}};
+  EXPECT_EQ(arguments_of(json)["yarn_correction_range_round_to_int"], ArgValue{false});
+}
+
+TEST(Rope, AnAttentionFactorThatNoMscaleSaysIsKept) {
+  nlohmann::json json = llama31();
+  json["rope_scaling"] = {{"rope_type", "yarn"}, {"factor", 1.0}, {"attention_factor", 1.5}};
   const auto args = args_from_hf_config(shipped("llama"), *config_of(json));
   ASSERT_TRUE(args);
   EXPECT_THAT(args->notes,
               ElementsAre(HasSubstr("rope.attention_factor = 1.5 is kept as argument yarn_att")));
   Arguments values(args->values.begin(), args->values.end());
   EXPECT_EQ(values["yarn_attention_factor"], ArgValue{1.5});
-  EXPECT_EQ(values["yarn_correction_range_round_to_int"], ArgValue{false});
 }
 
 /// config.json -> arguments -> config.json must say the same about everything it mentions.

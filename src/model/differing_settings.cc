@@ -10,6 +10,7 @@
 #include "base/text.h"
 #include "model/config_values.h"
 #include "model/head_rules.h"
+#include "model/heeded_arguments.h"
 
 namespace shardwright {
 namespace {
@@ -120,7 +121,7 @@ bool is_neutral(const ArgValue& value) {
 
 Result<Arguments> arguments_of(const Mapping& mapping, const HfConfig& config) {
   const ArgsFromConfig made = SW_TRY(args_from_hf_config(mapping, config));
-  return Arguments(made.values.begin(), made.values.end());
+  return heeded_arguments(Arguments(made.values.begin(), made.values.end()));
 }
 
 void leave_to_tensors(const Mapping& mapping, ModelSettings& settings) {

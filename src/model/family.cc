@@ -12,6 +12,7 @@
 #include "model/config.h"
 #include "model/head_rules.h"
 #include "model/mapping_report.h"
+#include "model/unsaid_arguments.h"
 
 namespace shardwright {
 namespace {
@@ -246,6 +247,11 @@ Result<const Mapping*> find_family(std::span<const Mapping> mappings, const Argu
   for (const Mapping& mapping : mappings) {
     if (fits_arguments(mapping, args, canonical, misses)) candidates.push_back(&mapping);
   }
+  // One whose config.json has no word for what the run computed is none, where another has.
+  const auto is_unsaid = [&](const Mapping* each) {
+    return !check_unsaid_arguments(*each, args).has_value();
+  };
+  if (!std::ranges::all_of(candidates, is_unsaid)) std::erase_if(candidates, is_unsaid);
   // A family that asks for arguments of its own and gets them describes the model better than one
   // whose tensors merely look the same, and the more it asks for the better.
   std::size_t most = 0;

@@ -195,7 +195,7 @@ TEST(Gemma3, BothSpellingsOfItsRotarySettingsAreOne) {
   for (const Json& json : {gemma3_1b(), nested}) {
     EXPECT_EQ(argument(json, "rotary_base"), ArgValue{std::int64_t{1000000}});
     EXPECT_TRUE(same_value(argument(json, "rope_local_base_freq"), ArgValue{10000.0}));
-    EXPECT_EQ(argument(json, "rope_scaling_factor"), ArgValue{8.0});
+    EXPECT_EQ(argument(json, "rotary_seq_len_interpolation_factor"), ArgValue{std::int64_t{8}});
     EXPECT_EQ(argument(json, "window_attn_skip_freq"), ArgValue{std::int64_t{6}});
     const Json back = family_and_back(json);
     EXPECT_EQ(back["rope_scaling"], (Json{{"rope_type", "linear"}, {"factor", 8.0}}));
@@ -208,6 +208,38 @@ TEST(Gemma3, SettingsOfTheWholeLayersCountWhateverStandsBeside) {
   Json json = gemma3_1b();
   json["rope_parameters"] = {{"full_attention", {{"rope_theta", 70000.0}}}};
   EXPECT_EQ(argument(json, "rotary_base"), ArgValue{std::int64_t{70000}});
+}
+
+// Megatron-LM's arguments always have a factor of Llama 3's scaling.
+TEST(Gemma3, IsNotScaledByWhatMegatronLmHasAnyway) {
+  Json json = gemma3_1b();
+  json.erase("rope_scaling");
+  const ArgsFromConfig made = converted_family(json);
+  Arguments run(made.values.begin(), made.values.end());
+  run["use_rope_scaling"] = false;
+  run["rope_scaling_factor"] = 8.0;
+  run["rotary_seq_len_interpolation_factor"] = ArgValue{};
+  const Json back = Json::parse(config_from_args(shipped("gemma3"), run)->json);
+  EXPECT_FALSE(back.contains("rope_scaling"));
+}
+
+TEST(Olmo3, SaysTheFrequenciesOfEitherLayer) {
+  const Json flat = Json::parse(R"({
+    "architectures": ["Olmo3ForCausalLM"], "model_type": "olmo3", "hidden_size": 64,
+    "intermediate_size": 96, "num_attention_heads": 4, "num_hidden_layers": 4,
+    "num_key_value_heads": 2, "vocab_size": 128, "rope_theta": 5000.0})");
+  EXPECT_EQ(argument(flat, "rotary_base"), ArgValue{std::int64_t{5000}});
+  Json rope = family_and_back(flat)["rope_parameters"];
+  const Json plain = {{"rope_type", "default"}, {"rope_theta", 5000.0}};
+  EXPECT_EQ(rope["full_attention"], plain);
+  EXPECT_EQ(rope["sliding_attention"], plain) << "which transformers leaves at 500000 otherwise";
+  Json scaled = flat;
+  scaled["rope_scaling"] = {
+      {"rope_type", "yarn"}, {"factor", 4.0}, {"original_max_position_embeddings", 64}};
+  rope = family_and_back(scaled)["rope_parameters"];
+  EXPECT_EQ(rope["full_attention"]["rope_type"], "yarn");
+  EXPECT_EQ(rope["full_attention"]["factor"], 4.0);
+  EXPECT_EQ(rope["sliding_attention"], plain);
 }
 
 TEST(MiniMaxM2, RotatesThePartThatItsConfigCounts) {
@@ -335,6 +367,40 @@ TEST(SmolLm3, SaysWhichLayersLackRotaryEmbeddingTheOtherWayRound) {
   EXPECT_EQ(family_and_back(json)["no_rope_layers"], (Json{1, 1, 1, 0}));
 }
 
+TEST(SmolLm3, HasAWindowInTheLayersThatItsConfigNames) {
+  Json json = Json::parse(R"({
+    "architectures": ["SmolLM3ForCausalLM"], "model_type": "smollm3", "hidden_size": 64,
+    "intermediate_size": 96, "num_attention_heads": 4, "num_hidden_layers": 3,
+    "num_key_value_heads": 2, "vocab_size": 128, "sliding_window": 7,
+    "layer_types": ["sliding_attention", "full_attention", "full_attention"]})");
+  EXPECT_EQ(argument(json, "window_size"), ArgValue(List{6, 0}));
+  EXPECT_EQ(argument(json, "window_attn_skip_freq"), ArgValue(List{1, 0, 0}));
+  const Json back = family_and_back(json);
+  EXPECT_EQ(back["layer_types"], json["layer_types"]);
+  EXPECT_EQ(back["sliding_window"], 7);
+  EXPECT_EQ(back["use_sliding_window"], true);
+  json.erase("layer_types");
+  EXPECT_EQ(argument(json, "window_attn_skip_freq"), ArgValue{std::int64_t{1}}) << "all are whole";
+  json["use_sliding_window"] = true;
+  EXPECT_THAT(converted_family(json).notes, Contains(HasSubstr("use_sliding_window = True")));
+  json["layer_types"] = {"full_attention", "sliding_attention", "full_attention"};
+  EXPECT_THAT(converted_family(json).notes, Not(Contains(HasSubstr("use_sliding_window"))));
+  json["sliding_window"] = nullptr;
+  EXPECT_EQ(argument(json, "window_attn_skip_freq"), ArgValue{"none of this name"});
+  EXPECT_EQ(family_and_back(json)["use_sliding_window"], false);
+}
+
+TEST(Olmo, HybridAndJais2TurnAllChannels) {
+  for (const char* family : {"jais2", "olmo_hybrid"}) {
+    const Mapping mapping = shipped(family);
+    for (const ConfigRule& rule : mapping.config) {
+      if (rule.args.empty() || rule.args[0] != "rotary_percent") continue;
+      EXPECT_TRUE(rule.hf.empty()) << family << ": transformers reads no share";
+      EXPECT_TRUE(rule.value && same_value(*rule.value, ArgValue{1.0})) << family;
+    }
+  }
+}
+
 // What config.json says of a run whose arguments say this of layers without rotary embedding.
 Result<Json> with_no_rope(const Json& json, std::optional<ArgValue> frequency) {
   const Mapping& mapping = shipped(json["model_type"].get<std::string>());
@@ -433,8 +499,10 @@ TEST(GptOss, IsYarnOrElseSaysSo) {
   EXPECT_EQ(argument(json, "window_attn_skip_freq"), ArgValue{std::int64_t{2}});
   EXPECT_EQ(family_and_back(json)["rope_scaling"]["truncate"], false);
   json.erase("rope_scaling");
-  EXPECT_THAT(converted_family(json).notes,
-              Contains(HasSubstr("rope.type = 'default' has no counter")));
+  EXPECT_THAT(converted_family(json).notes, Contains(HasSubstr("config.json has no rope_param")));
+  EXPECT_EQ(argument(json, "position_embedding_type"), ArgValue{"rope"});
+  json["rope_scaling"] = {{"rope_type", "default"}};
+  EXPECT_THAT(converted_family(json).notes, Not(Contains(HasSubstr("rope"))));
 }
 
 TEST(GptOss, IsNotYarnWhereTheRunSaysNothingOfIt) {
@@ -458,6 +526,13 @@ TEST(GptOss, IsNotYarnWhereTheRunSaysNothingOfIt) {
   const auto yarn = config_from_args(shipped("gpt_oss"), scaled);
   ASSERT_TRUE(yarn) << yarn.error().message;
   EXPECT_EQ(Json::parse(yarn->json)["rope_scaling"]["factor"], 32.0);
+  for (const char* type : {"default", "llama3", "linear"}) {
+    const Json rope = {{"rope_type", type}, {"factor", 4.0}};
+    Json json = Json::parse(plain->json);
+    json["rope_scaling"] = rope;
+    EXPECT_EQ(argument(json, "position_embedding_type"), ArgValue{"rope"}) << type;
+    EXPECT_EQ(family_and_back(json)["rope_scaling"]["rope_type"], type);
+  }
   scaled.erase("position_embedding_type");
   const auto by_factor = config_from_args(shipped("gpt_oss"), scaled);
   ASSERT_TRUE(by_factor) << by_factor.error().message;

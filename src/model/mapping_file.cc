@@ -367,6 +367,16 @@ Result<KnownNames> parse_numbers(const JsonNode& root, Mapping& mapping) {
   return known;
 }
 
+// Null where a family that is extended has one.
+Result<std::optional<double>> parse_latent_epsilon(const JsonNode& root) {
+  const std::optional<JsonNode> node = root.find("latent_epsilon");
+  if (!node || node->value().is_null()) return std::optional<double>();
+  const Json& value = node->value();
+  if (value.is_number_float() && value.get<double>() > 0.0)
+    return std::optional(value.get<double>());
+  return node->invalid(value.dump(), "a number above 0, or null");
+}
+
 Status parse_identity(const JsonNode& root, bool is_abstract, Mapping& mapping) {
   const JsonNode family = SW_TRY(root.at("family"));
   mapping.family = SW_TRY(family.text());
@@ -388,6 +398,7 @@ Status parse_identity(const JsonNode& root, bool is_abstract, Mapping& mapping) 
   mapping.needs_config = SW_TRY(parse_needed_config(root));
   mapping.inferred = SW_TRY(flag_or(root, "inferred", true));
   mapping.beyond_args = SW_TRY(texts_or_none(root, "beyond_args"));
+  mapping.latent_epsilon = SW_TRY(parse_latent_epsilon(root));
   mapping.token_tables = SW_TRY(texts_or_none(root, "token_tables"));
   mapping.float32_names = SW_TRY(texts_or_none(root, "float32"));
   if (is_abstract) return {};
@@ -407,7 +418,8 @@ Result<Mapping> parse_resolved(const JsonNode& root, bool is_abstract) {
        "beyond_args",   "config_section", "sizes",      "indices",      "groups",
        "rules",         "copies",         "ignore",     "config",       "components",
        "alike",         "models",         "names_from", "library",      "torch_dist_prefix",
-       "computed",      "token_tables",   "modules",    "float32",      "holds"}));
+       "computed",      "token_tables",   "modules",    "float32",      "holds",
+       "latent_epsilon"}));
   Mapping mapping;
   SW_TRY(parse_identity(root, is_abstract, mapping));
   const KnownNames known = SW_TRY(parse_numbers(root, mapping));

@@ -76,6 +76,8 @@ TEST(ParseMapping, NamesThePlaceOfEveryFault) {
       {"/indices/z", R"({"size": "nope"})", "f.json#/indices/z/size", "'nope'"},
       {"/indices/layers", R"({"size": "layers"})", "f.json#/indices/layers", "'layers'"},
       {"/indices/z", R"({})", "f.json#/indices/z", "no 'size'"},
+      {"/latent_epsilon", "0.0", "f.json#/latent_epsilon", "a number above 0, or null"},
+      {"/latent_epsilon", "\"1e-6\"", "f.json#/latent_epsilon", "a number above 0, or null"},
       {"/holds", R"({"tower.": ["norm.weight"]})", "f.json#/holds/tower.", "found 'tower.'"},
       {"/holds", R"({"tower.": [""]})", "f.json#/holds/tower./0", "no name"},
       {"/holds", R"({"tower.": "norm.weight"})", "f.json#/holds/tower.", "a list"},
@@ -454,21 +456,23 @@ TEST(Schema, DefinesEveryFieldThatTheParserKnows) {
   EXPECT_EQ(schema["$schema"], "https://json-schema.org/draft/2020-12/schema");
   std::set<std::string> keys;
   collect_keys(schema, keys);
-  for (const char* field :
-       {"family",      "extends",      "abstract",   "architectures", "model_types",
-        "needs_args",  "needs_config", "side",       "sizes",         "indices",
-        "groups",      "rules",        "copies",     "ignore",        "config",
-        "about",       "args_if",      "default",    "optional",      "flag",
-        "first_wins",  "size",         "observed",   "use",           "for",
-        "megatron",    "hf",           "if",         "unless",        "one_of",
-        "transform",   "aliases",      "vocabulary", "dtype",         "add",
-        "permute",     "shape",        "axis",       "extents",       "heads",
-        "head_dim",    "output_gate",  "count",      "parts",         "role",
-        "rows",        "repeat",       "stride",     "offset",        "ways",
-        "value",       "original",     "emitted",    "kind",          "args",
-        "map",         "else",         "when_set",   "integer",       "inferred",
-        "beyond_args", "inert",        "named",      "none_without",  "computed",
-        "alike",       "holds"}) {
+  for (const char* field : {"family",      "extends",     "abstract",     "architectures",
+                            "model_types", "needs_args",  "needs_config", "side",
+                            "sizes",       "indices",     "groups",       "rules",
+                            "copies",      "ignore",      "config",       "about",
+                            "args_if",     "default",     "optional",     "flag",
+                            "first_wins",  "size",        "observed",     "use",
+                            "for",         "megatron",    "hf",           "if",
+                            "unless",      "one_of",      "transform",    "aliases",
+                            "vocabulary",  "dtype",       "add",          "permute",
+                            "shape",       "axis",        "extents",      "heads",
+                            "head_dim",    "output_gate", "count",        "parts",
+                            "role",        "rows",        "repeat",       "stride",
+                            "offset",      "ways",        "value",        "original",
+                            "emitted",     "kind",        "args",         "map",
+                            "else",        "when_set",    "integer",      "inferred",
+                            "beyond_args", "inert",       "named",        "none_without",
+                            "computed",    "alike",       "holds",        "latent_epsilon"}) {
     EXPECT_TRUE(keys.contains(field)) << field;
   }
 }

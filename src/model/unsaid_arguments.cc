@@ -11,6 +11,7 @@
 
 #include "base/fail.h"
 #include "base/translated.h"
+#include "model/config_rules.h"
 #include "model/config_values.h"
 
 namespace shardwright {
@@ -47,6 +48,7 @@ constexpr std::array kComputingArguments = {
     ComputingArgument{"attn_logit_softcapping", Neutral::kOff},
     ComputingArgument{"clip_qkv", Neutral::kOff},
     ComputingArgument{"depth_scaled_residual", Neutral::kOff},
+    ComputingArgument{"dsa_indexer_rope_interleaved", Neutral::kNone},
     ComputingArgument{"embedding_multiplier", Neutral::kOne},
     ComputingArgument{"final_logit_softcapping", Neutral::kOff},
     ComputingArgument{"glu_linear_offset", Neutral::kOff},
@@ -171,6 +173,35 @@ const ArgValue* constant_of(const Mapping& mapping, std::string_view argument, b
   return constant;
 }
 
+// What computes nothing in a model without rotary embedding, or without such indexers.
+bool is_of_modules(std::string_view name) {
+  return name == "rotary_percent" || name == "dsa_indexer_rope_interleaved";
+}
+
+// Whether some layer is left without the window that others have.
+bool leaves_whole_layers(const ArgValue& frequency, const Arguments& args) {
+  if (const auto* list = std::get_if<std::vector<std::int64_t>>(&frequency)) {
+    return std::ranges::find(*list, 0) != list->end();
+  }
+  const auto* period = std::get_if<std::int64_t>(&frequency);
+  const ArgValue* layers = find_set(args, "num_layers");
+  return period == nullptr || layers == nullptr || *period <= whole_or(layers, *period);
+}
+
+// Families whose config.json gives all layers the window have no word for those without it.
+Status check_windowed_layers(const Mapping& mapping, const Arguments& args) {
+  constexpr std::string_view kFrequency = "window_attn_skip_freq";
+  const ArgValue* const window = find_set(args, "window_size");
+  const ArgValue* const frequency = find_set(args, kFrequency);
+  if (window == nullptr || frequency == nullptr) return {};
+  if (is_neutral(Neutral::kNoWindow, *window) || !leaves_whole_layers(*frequency, args)) return {};
+  const auto reads = [&](const auto& rule) { return spells(rule.args, kFrequency); };
+  if (std::ranges::any_of(mapping.sizes, reads) || std::ranges::any_of(mapping.config, reads)) {
+    return {};
+  }
+  return unsaid_argument(kFrequency, *frequency, mapping.family);
+}
+
 }  // namespace
 
 std::unexpected<Error> unsaid_argument(std::string_view name, const ArgValue& value,
@@ -182,6 +213,7 @@ std::unexpected<Error> unsaid_argument(std::string_view name, const ArgValue& va
 }
 
 Status check_unsaid_arguments(const Mapping& mapping, const Arguments& args) {
+  SW_TRY(check_windowed_layers(mapping, args));
   const bool has_experts = has_any_experts(args);
   for (const ComputingArgument& each : kComputingArguments) {
     const ArgValue* const value = find_set(args, each.name);
@@ -191,7 +223,7 @@ Status check_unsaid_arguments(const Mapping& mapping, const Arguments& args) {
     bool reads = std::ranges::any_of(
         mapping.needs_args, [&](const NeededArg& needed) { return needed.name == each.name; });
     const ArgValue* const constant = constant_of(mapping, each.name, reads);
-    if (each.name == "rotary_percent" && !reads) continue;  // families without rotary embedding
+    if (is_of_modules(each.name) && !reads) continue;
     const bool is_off = is_neutral(each, *value);
     const bool is_said = constant == nullptr ? reads || is_off
                                              : same_value(*constant, *value) ||

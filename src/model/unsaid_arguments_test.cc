@@ -75,6 +75,9 @@ TEST(UnsaidArguments, AreNotThoseThatTheFamilyReads) {
   EXPECT_TRUE(checked("llama", {{"rotary_seq_len_interpolation_factor", std::int64_t{4}}}));
   EXPECT_TRUE(checked("mistral", {{"window_size", Whole{127, 0}}}));
   EXPECT_TRUE(checked("phi3", {{"rotary_percent", 0.75}}));
+  EXPECT_FALSE(checked("phi3", {{"use_rope_scaling", true}}))
+      << "transformers reads no other scaling";
+  EXPECT_FALSE(checked("phi3", {{"rotary_seq_len_interpolation_factor", std::int64_t{4}}}));
   EXPECT_TRUE(checked("gpt2", {{"rotary_percent", 0.5}})) << "it has no rotary embedding";
   EXPECT_TRUE(checked("granite", {{"logits_scaling", 8.0}}));
   EXPECT_TRUE(checked("cohere", {{"logit_scale", 0.0625}}));
@@ -114,6 +117,35 @@ TEST(UnsaidArguments, OfRoutersAreWhatTheFamilyHas) {
                      {{"moe_router_score_function", sigmoid}, {"moe_router_pre_softmax", false}}));
   EXPECT_FALSE(routed("mixtral", {{"moe_router_topk_limited_devices", std::int64_t{2}}}));
   EXPECT_FALSE(checked("gpt_oss", {{"softmax_type", std::string("vanilla")}}));
+}
+
+// Where all layers have the window that config.json says.
+TEST(UnsaidArguments, AreLayersWithoutTheWindow) {
+  const auto windowed = [](const std::string& family, const ArgValue& frequency) {
+    return checked(family, {{"window_size", Whole{127, 0}},
+                            {"num_layers", std::int64_t{4}},
+                            {"window_attn_skip_freq", frequency}});
+  };
+  for (const char* family : {"mistral", "mixtral", "phi3"}) {
+    EXPECT_FALSE(windowed(family, std::int64_t{2})) << family;
+    EXPECT_FALSE(windowed(family, std::int64_t{4})) << family;
+    EXPECT_FALSE(windowed(family, Whole{1, 0, 1, 1})) << family;
+    EXPECT_TRUE(windowed(family, std::int64_t{5})) << family << ": there is no fifth layer";
+    EXPECT_TRUE(windowed(family, Whole{1, 1, 1, 1})) << family;
+    EXPECT_TRUE(windowed(family, std::monostate{})) << family;
+  }
+  EXPECT_TRUE(windowed("ministral", std::int64_t{2}));
+  EXPECT_TRUE(windowed("smollm3", std::int64_t{2}));
+  EXPECT_TRUE(checked("llama", {{"window_attn_skip_freq", std::int64_t{2}}})) << "nothing has one";
+  EXPECT_TRUE(checked(
+      "mistral", {{"window_attn_skip_freq", std::int64_t{2}}, {"window_size", Whole{-1, -1}}}));
+}
+
+TEST(UnsaidArguments, AreRotationsOfAnIndexer) {
+  EXPECT_FALSE(checked("deepseek_v32", {{"dsa_indexer_rope_interleaved", true}}));
+  EXPECT_FALSE(checked("glm_moe_dsa", {{"dsa_indexer_rope_interleaved", false}}));
+  EXPECT_TRUE(checked("glm_moe_dsa", {{"dsa_indexer_rope_interleaved", true}}));
+  EXPECT_TRUE(checked("llama", {{"dsa_indexer_rope_interleaved", true}})) << "it has no indexer";
 }
 
 }  // namespace

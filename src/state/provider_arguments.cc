@@ -5,6 +5,8 @@
 #include <string>
 #include <string_view>
 
+#include "model/arguments.h"
+
 namespace shardwright {
 namespace {
 
@@ -28,6 +30,24 @@ constexpr std::array kLlama31Names = {
     SettingName{kOldContext, "rope_scaling_original_max_position_embeddings"},
 };
 
+void add(const SettingName& name, Arguments& settings) {
+  const auto found = settings.find(name.setting);
+  if (found == settings.end() || std::holds_alternative<std::monostate>(found->second)) return;
+  settings.emplace(name.argument, ArgValue(found->second));
+}
+
+// Gemma 3's providers scale positions of layers with whole attention linearly by what other ones
+// take for Llama 3's factor; 1 scales nothing.
+void add_scaling_of_gemma3(Arguments& settings) {
+  const auto target = settings.find("_target_");
+  const auto* const path =
+      target == settings.end() ? nullptr : std::get_if<std::string>(&target->second);
+  if (path == nullptr || !path->substr(path->rfind('.') + 1).starts_with("Gemma3")) return;
+  const auto factor = settings.find("rope_scaling_factor");
+  if (factor == settings.end() || same_value(factor->second, ArgValue{1.0})) return;
+  add({"rope_scaling_factor", "rotary_seq_len_interpolation_factor"}, settings);
+}
+
 // Functions that are flags in Megatron-LM. Gates have none here: `gated_linear_unit` is beside
 // them.
 constexpr std::array kFlagsOfFunctions = {
@@ -36,16 +56,11 @@ constexpr std::array kFlagsOfFunctions = {
     SettingName{"openai_gelu", "openai_gelu"},
 };
 
-void add(const SettingName& name, Arguments& settings) {
-  const auto found = settings.find(name.setting);
-  if (found == settings.end() || std::holds_alternative<std::monostate>(found->second)) return;
-  settings.emplace(name.argument, ArgValue(found->second));
-}
-
 }  // namespace
 
 void add_arguments_of_provider(Arguments& settings) {
   for (const SettingName& name : kProviderNames) add(name, settings);
+  add_scaling_of_gemma3(settings);
   if (settings.contains(kOldContext)) {
     for (const SettingName& name : kLlama31Names) add(name, settings);
     settings.emplace("use_rope_scaling", true);

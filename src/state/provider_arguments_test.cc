@@ -57,6 +57,17 @@ TEST(ProviderArguments, KnowTheScalingOfNemosLlama31) {
   EXPECT_EQ(others.size(), 1U);
 }
 
+TEST(ProviderArguments, KnowTheScalingOfGemma3) {
+  const std::string gemma =
+      "  _target_: megatron.bridge.models.gemma.gemma3_provider.Gemma3ModelProvider12B\n";
+  const auto scaled = Key("rotary_seq_len_interpolation_factor");
+  EXPECT_THAT(arguments_of(gemma + "  rope_scaling_factor: 8.0\n"),
+              Contains(Pair("rotary_seq_len_interpolation_factor", ArgValue{8.0})));
+  EXPECT_THAT(arguments_of(gemma + "  rope_scaling_factor: 1.0\n"), Not(Contains(scaled)));
+  EXPECT_THAT(arguments_of("  _target_: a.GPTModelProvider\n  rope_scaling_factor: 8.0\n"),
+              Not(Contains(scaled)));
+}
+
 TEST(ProviderArguments, KnowFunctionsThatAreFlags) {
   const auto with = [](const std::string& function) {
     return arguments_of("  activation_func:\n    _call_: false\n    _target_: " + function + "\n");

@@ -31,6 +31,7 @@ LLAMA3_ROPE = {
     "high_freq_factor": 4.0,
     "original_max_position_embeddings": 8192,
 }
+PLAIN_ROPE = {"rope_type": "default", "rope_theta": 5000.0}
 YARN_ROPE = {
     "rope_type": "yarn",
     "rope_theta": 5000.0,
@@ -87,6 +88,8 @@ CASES = {
     ),
     "qwen2_tied": ("qwen2", {"tie_word_embeddings": True}, ()),
     "qwen2_yarn": ("qwen2", {"rope_parameters": YARN_ROPE}, ()),
+    "qwen2_yarn_mscale": ("qwen2", {"rope_parameters": {**YARN_ROPE, "mscale": 0.1}}, ()),
+    "qwen2_yarn_factor": ("qwen2", {"rope_parameters": {**YARN_ROPE, "attention_factor": 0.4}}, ()),
     "qwen3": ("qwen3", {}, ("--pp", 2)),
     "qwen3_tied": ("qwen3", {"tie_word_embeddings": True, "dtype": torch.bfloat16}, ()),
     "qwen3_moe": ("qwen3_moe", {}, ("--ep", 3)),
@@ -113,6 +116,9 @@ CASES = {
     # What transformers 5 writes for every DeepSeek-V3, though it never has the layer.
     "deepseek_v3_no_mtp": ("deepseek_v3", {"num_nextn_predict_layers": 1}, ()),
     "deepseek_v3_yarn": ("deepseek_v3", {"rope_parameters": MLA_YARN_ROPE}, ()),
+    "deepseek_v3_yarn_all_dim": (
+        "deepseek_v3", {"rope_parameters": {**MLA_YARN_ROPE, "mscale": 0.0}}, ()
+    ),
     "gemma": ("gemma", {"num_key_value_heads": 1}, ()),
     "glm": ("glm", {"attention_bias": True}, ("--pp", 3)),
     "glm4_moe": ("glm4_moe", {"attention_bias": True, "use_qk_norm": True}, ("--ep", 3)),
@@ -128,10 +134,16 @@ CASES = {
     "helium": ("helium", {}, ()),
     "arcee": ("arcee", {"attention_bias": True, "mlp_bias": True}, ("--pp", 3)),
     "jais2": ("jais2", {}, ()),
+    # transformers has the share of channels that turn in the file, and turns all.
+    "jais2_share": ("jais2", {"rope_parameters": {**PLAIN_ROPE, "partial_rotary_factor": 0.4}}, ()),
     "solar_open": ("solar_open", {}, ("--ep", 2)),
     "youtu": ("youtu", {}, ("--pp", 3)),
     "dots1": ("dots1", {}, ("--ep", 2)),
     "gpt_oss": ("gpt_oss", {}, ("--ep", 2)),
+    "gpt_oss_plain": ("gpt_oss", {"rope_parameters": PLAIN_ROPE}, ()),
+    "gpt_oss_linear": (
+        "gpt_oss", {"rope_parameters": {**PLAIN_ROPE, "rope_type": "linear", "factor": 4.0}}, ()
+    ),
     "gpt2": ("gpt2", {}, ("--pp", 3)),
     "gpt2_untied": ("gpt2", {"tie_word_embeddings": False, "activation_function": "gelu"}, ()),
     "phi3": ("phi3", {"sliding_window": 7}, ()),
@@ -141,6 +153,14 @@ CASES = {
     "qwen2_moe": ("qwen2_moe", {}, ("--ep", 2)),
     "granite": ("granite", GRANITE_WITHOUT_FACTORS, ()),
     "smollm3": ("smollm3", {}, ()),
+    "smollm3_window": (
+        "smollm3",
+        {
+            "sliding_window": 7,
+            "layer_types": ["sliding_attention", "full_attention", "full_attention"],
+        },
+        (),
+    ),
     "ministral": ("ministral", {}, ()),
     "internlm2": ("internlm2", {"head_dim": 12}, ("--pp", 3)),
     "internlm2_one_group": ("internlm2", {"head_dim": 12, "num_key_value_heads": 1}, ()),
@@ -292,6 +312,44 @@ def test_way_back_from_arguments_alone(shardwright, converted, tmp_path, name):
     assert difference(logits, case.expected) < TOLERANCE
 
 
+RUN_WITH_YARN = {
+    "position_embedding_type": "yarn",
+    "yarn_rotary_scaling_factor": 4.0,
+    "yarn_original_max_position_embeddings": 16,
+    "yarn_mscale": 1.0,
+    "yarn_mscale_all_dim": 0.0,
+}
+
+
+@pytest.mark.parametrize(
+    "name, arguments",
+    [
+        ("qwen2_yarn", {"yarn_mscale": 9.0, "yarn_mscale_all_dim": 0.0}),
+        ("deepseek_v3_yarn", {"mscale": 0.8, "mscale_all_dim": 0.0}),
+        ("qwen2", {**RUN_WITH_YARN, "use_rope_scaling": True, "rope_scaling_factor": 8.0}),
+        ("qwen2", {**RUN_WITH_YARN, "rotary_seq_len_interpolation_factor": 3}),
+        ("glm4_moe", RUN_WITH_YARN),  # half of whose channels turn otherwise
+    ],
+)
+def test_the_way_back_of_a_run_with_other_arguments(shardwright, converted, tmp_path, name, arguments):
+    """What Megatron-Core computed of its arguments, transformers does of the config.json that is written."""
+    case = converted(name)
+    model = twin(case, **arguments)
+    assert error(model, case.expected) > NOTICED
+    shutil.copytree(case.root / "out", tmp_path / "out")
+    folder = checkpoints.iteration_folder(tmp_path / "out")
+    shutil.rmtree(folder / "hf")
+    common = torch.load(folder / "common.pt", weights_only=False)
+    for key, value in arguments.items():
+        setattr(common["args"], key, value)
+        if key.startswith("yarn_") and hasattr(common["args"], key.removeprefix("yarn_")):
+            setattr(common["args"], key.removeprefix("yarn_"), value)
+    torch.save(common, folder / "common.pt")
+    shardwright("convert", tmp_path / "out", tmp_path / "back", "--to", "hf")
+    logits = hf_logits(hf_models.load(tmp_path / "back"), case.expected.shape[-1])
+    assert error(model, logits) < TOLERANCE
+
+
 def test_one_row_of_q_is_noticed(converted):
     case = converted("llama")
     model = twin(case)
@@ -373,6 +431,10 @@ def test_order_within_every_tensor_is_noticed(converted, name):
         ("qwen2_moe", "moe_router_pre_softmax", False),
         ("granite", "softmax_scale", 0.25),
         ("smollm3", "no_rope_freq", [1, 0, 1]),
+        ("smollm3_window", "window_attn_skip_freq", [1, 1, 1]),
+        ("qwen2_yarn_mscale", "yarn_mscale", 0.1),
+        ("qwen2_yarn_factor", "yarn_mscale", 1.0),
+        ("deepseek_v3_yarn_all_dim", "mscale", 0.0),
         ("ministral", "window_attn_skip_freq", [0, 1, 1]),
         ("starcoder2_window", "window_size", [7, 0]),
         ("gpt_bigcode", "layernorm_epsilon", 1e-5),
