@@ -793,6 +793,35 @@ def test_arguments_in_a_dict(shardwright, tmp_path):
     refused(shardwright, source, tmp_path, "the run had 2 tensor-parallel ranks")
 
 
+@pytest.mark.parametrize("theta", [10000, 500000])
+def test_arguments_in_megatron_deepspeeds_words(shardwright, tmp_path, theta):
+    """As its own parser names them: they are those of Megatron-Core that a model is built from."""
+    source = save_pipe(tmp_path / "run", 2)
+    core = ("num_query_groups", "group_query_attention", "position_embedding_type")
+    own = {"num_key_value_heads": 2, "use_rotary_position_embeddings": True, "rope_theta": theta,
+           "normalization": "rmsnorm", "num_experts": [1], "topk": 1, "mlp_type": "standard",
+           "add_position_embedding": False, "rotary_percent": 1.0, "vocab_size": 500}  # fmt: skip
+
+    def rename(state):
+        told = {k: v for k, v in vars(state["args"]).items() if k not in core}
+        state["args"] = argparse.Namespace(**{**told, **own})
+
+    for rank in range(2):
+        change(source / f"mp_rank_{rank:02d}_model_states.pt", rename)
+    shardwright("convert", source, tmp_path / "hf", "--to", "hf")
+    made = json.loads((tmp_path / "hf" / "config.json").read_text())
+    assert (made["model_type"], made["rope_theta"], made["num_key_value_heads"]) == ("llama", theta, 2)
+    assert_same(load_hf(tmp_path / "hf"), load_hf(LLAMA))
+    shardwright("convert", source, tmp_path / "mcore", "--to", "torch_dist")
+    common = next((tmp_path / "mcore").glob("*/common.pt"))
+    args = vars(torch.load(common, weights_only=False)["args"])
+    said = {key: args[key] for key in (*core, "rotary_base", "normalization", "num_experts")}
+    assert said == {
+        "num_query_groups": 2, "group_query_attention": True, "position_embedding_type": "rope",
+        "rotary_base": theta, "normalization": "RMSNorm", "num_experts": None,
+    }  # fmt: skip
+
+
 def test_the_outputs_copy_of_a_tied_embedding(shardwright, tmp_path):
     source = save_pipe(tmp_path / "run", 2)
     embeddings = torch.load(source / "layer_01-model_01-model_states.pt")

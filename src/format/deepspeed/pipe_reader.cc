@@ -12,6 +12,7 @@
 #include "codec/torch_file.h"
 #include "codec/torch_tensor.h"
 #include "format/deepspeed/layer_tensor.h"
+#include "format/deepspeed/megatron_arguments.h"
 #include "format/deepspeed/neox_arguments.h"
 #include "format/deepspeed/neox_tensors.h"
 #include "format/deepspeed/zero_file_name.h"
@@ -153,6 +154,8 @@ class PipeReader {
                !checkpoint_.arguments.contains("tensor_model_parallel_size");
     if (is_neox_) {
       SW_TRY(take_neox_arguments(*checkpoint_.directory, checkpoint_.arguments, checkpoint_.notes));
+    } else {
+      take_megatron_deepspeed_arguments(checkpoint_.arguments);
     }
     const std::int64_t tensor = number_of_argument("tensor_model_parallel_size",
                                                    number_of_argument("model_parallel_size", 0));
