@@ -77,6 +77,8 @@ std::span<const Sentence> chinese_of_format() {
       {"config.json: {} becomes 0: there are no such layers",
        "config.json: {} 变为 0：没有这样的层"},
       {"{}: there is no tensor {} to tell the model's sizes", "{}: 没有张量 {} 来说明模型的大小"},
+      {"{}: found {} = {}, expected {} as {} shows; give the model's config.json with --hf-config",
+       "{0}: {1} = {2}，应如 {4} 所示为 {3}；请用 --hf-config 给出模型的 config.json"},
       {"{}: {} is missing or no whole number", "{}: 缺少 {}，或它不是整数"},
       {"{}: it is no object", "{}: 它不是对象"},
       {"{}: it says use_scaled_rope, but not by what factor; give the model's config.json with "

@@ -100,6 +100,8 @@ std::span<const Sentence> chinese_of_state() {
       {"found a {}, expected a plain value", "发现 {}，应为普通值"},
       {"{} is no map", "{} 不是 map"},
       {"settings in YAML", "YAML 格式的设置"},
+      {"{}: it has the key {}{} twice; take out the one that is wrong",
+       "{}: 键 {}{} 出现两次；请去掉错误的那个"},
       {"{} has no '{}' section", "{} 没有 '{}' 部分"},
       {"common state: found {}, expected a dict", "公共状态: 发现 {}，应为 dict"},
       {"entry {}: its value is not written below or beside its key, which is how it could be "

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "state/provider_arguments.h"
 
+#include <algorithm>
 #include <array>
 #include <string>
 #include <string_view>
@@ -21,13 +22,13 @@ constexpr std::array kProviderNames = {
     SettingName{"seq_len_interpolation_factor", "rotary_seq_len_interpolation_factor"},
 };
 
-// Those of NeMo 2's Llama31Config, which scales whatever they are.
-constexpr std::string_view kOldContext = "old_context_len";
+// Those of NeMo 2's Llama31Config, which scales whatever they are and has Megatron's defaults for
+// those that are not said. Of a factor alone nothing tells what it scales.
+constexpr SettingName kLlama31Factor = {"scale_factor", "rope_scaling_factor"};
 constexpr std::array kLlama31Names = {
-    SettingName{"scale_factor", "rope_scaling_factor"},
     SettingName{"low_freq_factor", "rope_scaling_low_freq_factor"},
     SettingName{"high_freq_factor", "rope_scaling_high_freq_factor"},
-    SettingName{kOldContext, "rope_scaling_original_max_position_embeddings"},
+    SettingName{"old_context_len", "rope_scaling_original_max_position_embeddings"},
 };
 
 void add(const SettingName& name, Arguments& settings) {
@@ -61,7 +62,11 @@ constexpr std::array kFlagsOfFunctions = {
 void add_arguments_of_provider(Arguments& settings) {
   for (const SettingName& name : kProviderNames) add(name, settings);
   add_scaling_of_gemma3(settings);
-  if (settings.contains(kOldContext)) {
+  const bool scales_rope = std::ranges::any_of(kLlama31Names, [&](const SettingName& name) {
+    return find_set(settings, name.setting) != nullptr;
+  });
+  if (scales_rope) {
+    add(kLlama31Factor, settings);
     for (const SettingName& name : kLlama31Names) add(name, settings);
     settings.emplace("use_rope_scaling", true);
   }

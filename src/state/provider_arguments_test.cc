@@ -52,6 +52,13 @@ TEST(ProviderArguments, KnowTheScalingOfNemosLlama31) {
   EXPECT_THAT(settings, Contains(Pair("rope_scaling_high_freq_factor", ArgValue{5.0})));
   EXPECT_THAT(settings, Contains(Pair("rope_scaling_original_max_position_embeddings",
                                       ArgValue{std::int64_t{4096}})));
+  Arguments part = {{"scale_factor", 32.0}, {"low_freq_factor", 2.0}};
+  add_arguments_of_provider(part);
+  EXPECT_THAT(part, Contains(Pair("use_rope_scaling", ArgValue{true})));
+  EXPECT_THAT(part, Contains(Pair("rope_scaling_factor", ArgValue{32.0})));
+  Arguments none = {{"old_context_len", ArgValue{}}};
+  add_arguments_of_provider(none);
+  EXPECT_THAT(none, Not(Contains(Key("use_rope_scaling"))));
   Arguments others = {{"scale_factor", 32.0}};  // which means something else elsewhere
   add_arguments_of_provider(others);
   EXPECT_EQ(others.size(), 1U);

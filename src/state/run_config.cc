@@ -5,6 +5,8 @@
 
 #include <charconv>
 #include <cmath>
+#include <set>
+#include <string_view>
 
 #include "base/fail.h"
 #include "codec/stand_in.h"
@@ -64,18 +66,32 @@ std::optional<ArgValue> value_of(const YAML::Node& node) {
   return std::nullopt;
 }
 
+// YAML lets no map have a key twice, which its parser does not hold against it.
+Status check_keys(const YAML::Node& map, const std::string& prefix, std::string_view file) {
+  std::set<std::string_view> keys;
+  for (const auto& entry : map) {
+    if (!entry.first.IsScalar() || keys.insert(entry.first.Scalar()).second) continue;
+    return fail(Code::kYamlCorrupt, "{}: it has the key {}{} twice; take out the one that is wrong",
+                file, prefix, entry.first.Scalar());
+  }
+  return {};
+}
+
 // Nested maps by dotted name (`vision_config.depth`); what only names a class is none of ours.
-void add_values(const YAML::Node& map, const std::string& prefix, int depth, Arguments& arguments) {
+Status add_values(const YAML::Node& map, const std::string& prefix, int depth,
+                  std::string_view file, Arguments& arguments) {
   constexpr int kMostDepth = 3;
+  SW_TRY(check_keys(map, prefix, file));
   for (const auto& entry : map) {
     if (!entry.first.IsScalar()) continue;
     const std::string name = prefix + entry.first.Scalar();
     if (entry.second.IsMap() && depth < kMostDepth) {
-      add_values(entry.second, name + ".", depth + 1, arguments);
+      SW_TRY(add_values(entry.second, name + ".", depth + 1, file, arguments));
     } else if (std::optional<ArgValue> value = value_of(entry.second)) {
       arguments[name] = std::move(*value);
     }
   }
+  return {};
 }
 
 }  // namespace
@@ -87,11 +103,12 @@ Result<Arguments> read_model_section(std::string_view yaml, const std::string& s
   try {
     const YAML::Node root = YAML::Load(std::string(yaml));
     if (!root.IsMap()) return fail(Code::kYamlCorrupt, "{} is no map", file);
+    SW_TRY(check_keys(root, "", file));
     const YAML::Node model = section.empty() ? root : root[section];
     Arguments arguments;
     if (!model.IsDefined() || !model.IsMap())
       return fail(Code::kYamlCorrupt, "{} has no '{}' section", file, section);
-    add_values(model, "", 0, arguments);
+    SW_TRY(add_values(model, "", 0, file, arguments));
     return arguments;
   } catch (const YAML::Exception& error) {
     return fail(Code::kYamlCorrupt, "{}: {}", file, error.what());

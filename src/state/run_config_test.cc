@@ -26,5 +26,14 @@ TEST(RunConfig, SaysWhatLiesInItsPlace) {
   EXPECT_EQ(refusal("model: {num_layers: 2}"), "read");
 }
 
+TEST(RunConfig, HasEachKeyOnce) {
+  EXPECT_THAT(refusal("model:\n  num_layers: 2\n  hidden_size: 8\n  num_layers: 4\n"),
+              HasSubstr("run_config.yaml: it has the key num_layers twice"));
+  EXPECT_THAT(refusal("model:\n  vision:\n    depth: 2\n    depth: 3\n"),
+              HasSubstr("it has the key vision.depth twice"));
+  EXPECT_THAT(refusal("model:\n  a: 2\nmodel:\n  a: 3\n"), HasSubstr("it has the key model twice"));
+  EXPECT_EQ(refusal("model:\n  one: {depth: 2}\n  two: {depth: 2}\n"), "read");
+}
+
 }  // namespace
 }  // namespace shardwright

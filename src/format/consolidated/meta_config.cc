@@ -82,6 +82,29 @@ Status refuse_unread(const nlohmann::json& params) {
               kParams, name_list(unread));
 }
 
+// The sizes that shapes show too. A vocabulary of -1 leaves it to the tokenizer.
+Status check_shown(const nlohmann::json& params, const Catalog& catalog) {
+  const auto check = [&](const char* key, std::int64_t shown, std::string_view by) -> Status {
+    const bool is_said = params.contains(key) && params[key].is_number_integer();
+    if (!is_said || params[key] == shown || params[key] == -1) return {};
+    return fail(Code::kConfigMissing,
+                "{}: found {} = {}, expected {} as {} shows; give the model's config.json with "
+                "--hf-config",
+                kParams, key, params[key].dump(), shown, by);
+  };
+  if (const TensorDesc* const table = desc_of(catalog, "tok_embeddings.weight")) {
+    if (table->shape.size() != 2) return {};
+    SW_TRY(check("vocab_size", table->shape[0], table->name));
+    SW_TRY(check("dim", table->shape[1], table->name));
+  }
+  std::int64_t layers = 0;
+  while (desc_of(catalog, fmt::format("layers.{}.attention.wq.weight", layers)) != nullptr) {
+    ++layers;
+  }
+  if (layers == 0) return {};
+  return check("n_layers", layers, fmt::format("layers.{}.attention.wq.weight", layers - 1));
+}
+
 }  // namespace
 
 Result<std::string> config_from_params(std::string_view params, const Catalog& catalog,
@@ -89,6 +112,7 @@ Result<std::string> config_from_params(std::string_view params, const Catalog& c
   const auto json = SW_TRY(parse_json(params, kParams));
   if (!json.is_object()) return fail(Code::kJsonCorrupt, "{}: it is no object", kParams);
   SW_TRY(refuse_unread(json));
+  SW_TRY(check_shown(json, catalog));
   const std::int64_t heads = SW_TRY(whole_number(json, "n_heads"));
   const double theta = SW_TRY(real_number(json, "rope_theta", 10000.0));
   constexpr double kThetaOfLlama3 = 500000.0;

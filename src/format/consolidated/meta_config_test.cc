@@ -48,6 +48,28 @@ std::string refused(const std::string& more) {
   return config.error().message;
 }
 
+TEST(MetaConfig, IsNotWrittenOfOtherSizesThanTensorsShow) {
+  EXPECT_THAT(
+      refused(R"(, "vocab_size": 32)"),
+      HasSubstr("params.json: found vocab_size = 32, expected 16 as tok_embeddings.weight"));
+  EXPECT_EQ(written_with(R"(, "vocab_size": 16)")["vocab_size"], 16);
+  EXPECT_EQ(written_with(R"(, "vocab_size": -1)")["vocab_size"], 16);
+  Catalog tensors = catalog();
+  for (const char* name : {"layers.0.attention.wq.weight", "layers.1.attention.wq.weight"}) {
+    tensors.tensors.push_back({{name, DType::kBF16, {8, 8}}, ChunkList(2), Encoding::kRaw});
+  }
+  Notes notes;
+  const auto read = [&](const char* params) { return config_from_params(params, tensors, notes); };
+  EXPECT_TRUE(read(R"({"dim": 8, "n_layers": 2, "n_heads": 2})"));
+  const auto fewer = read(R"({"dim": 8, "n_layers": 1, "n_heads": 2})");
+  ASSERT_FALSE(fewer);
+  EXPECT_THAT(fewer.error().message,
+              HasSubstr("found n_layers = 1, expected 2 as layers.1.attention.wq.weight shows"));
+  const auto wider = read(R"({"dim": 16, "n_layers": 2, "n_heads": 2})");
+  ASSERT_FALSE(wider);
+  EXPECT_THAT(wider.error().message, HasSubstr("found dim = 16, expected 8"));
+}
+
 TEST(MetaConfig, IsWrittenOfWhatMetaPublishes) {
   const nlohmann::json config = written_with(
       R"(, "n_kv_heads": 1, "norm_eps": 1e-06, "rope_theta": 500000.0, "use_scaled_rope": false,

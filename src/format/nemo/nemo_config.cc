@@ -68,6 +68,8 @@ void scale_positions(Arguments& arguments) {
     arguments.insert_or_assign("rope_scaling_factor",
                                is_given ? ArgValue(factor->second) : ArgValue{kFactor});
     arguments.insert_or_assign("use_rope_scaling", ArgValue{true});
+  } else if (arguments.contains("scale_positional_embedding")) {
+    arguments.erase("scale_factor");  // said of a scaling that is off
   }
   add_arguments_of_provider(arguments);
 }
