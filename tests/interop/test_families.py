@@ -180,7 +180,7 @@ CASES = {
 # Their tensors and arguments are those of other families', so the family has to be named.
 NAMED = {"phi3", "phi3_tied", "hy_v3", "hy_v3_packed", "glm4_moe_lite", "glm4_moe_lite_packed"}
 NAMED |= {"seed_oss", "cwm", "dots1", "mellum", "helium"}
-PLAIN = ("jais2", "solar_open", "exaone_moe", "kimi_linear", "bailing_hybrid", "starcoder2", "gpt_bigcode", "gpt_neox", "falcon", "bloom", "opt", "mpt")
+PLAIN = ("jais2", "solar_open", "exaone_moe", "kimi_linear", "bailing_hybrid", "starcoder2", "gpt_bigcode", "falcon", "bloom", "opt", "mpt")
 NAMED.update(name for name in CASES if name.startswith(PLAIN))
 # transformers does not have the model, or not all of it.
 REMOTE = {"mimo", "glm4_moe_prediction", "ernie4_5_moe_prediction", "mimo_v2_flash_published"}

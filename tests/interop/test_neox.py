@@ -158,6 +158,20 @@ def test_arguments_are_megatrons(shardwright, tmp_path):
         assert name not in args, name
 
 
+@pytest.mark.parametrize("configs", [ONE_AFTER_ANOTHER, PARALLEL])
+def test_a_run_is_known_by_its_configuration(shardwright, tmp_path, configs):
+    parallel = configs is PARALLEL
+    model = model_of(tmp_path / "hf", use_parallel_residual=parallel)
+    run = save(tmp_path / "run", model, 1, {**configs, "layernorm-epsilon": 1e-3, "rotary_emb_base": 500000})
+    told = shardwright("convert", run, tmp_path / "made", "--to", "hf").stderr
+    assert f"family gpt_neox is inferred from 28 tensors and the training arguments (use_parallel_residual = {parallel})" in told
+    assert_same(load_hf(tmp_path / "made"), load_hf(tmp_path / "hf"))
+    made = transformers.AutoConfig.from_pretrained(tmp_path / "made")
+    assert (made.use_parallel_residual, made.layer_norm_eps) == (parallel, 1e-3)
+    assert made.rope_parameters["rope_theta"] == 500000
+    assert made.rope_parameters["partial_rotary_factor"] == 0.5
+
+
 NEWER = (("mlp.dense_h_to_4h.", "mlp.linear1."), ("mlp.dense_4h_to_h.", "mlp.linear2."))
 
 

@@ -194,7 +194,7 @@ CASES = {
 
 # Their arguments and tensors are those of other families, so the family has to be named.
 NAMED = {"glm4_moe_lite", "hy_v3", "seed_oss", "cwm", "dots1", "helium", "jais2", "solar_open"}
-NAMED |= {"starcoder2", "gpt_bigcode", "gpt_neox", "falcon", "olmo", "stablelm"}
+NAMED |= {"starcoder2", "gpt_bigcode", "falcon", "olmo", "stablelm"}
 
 
 def megatron_logits(model, vocab_size):
