@@ -38,7 +38,6 @@ std::span<const Sentence> chinese_of_arguments() {
       {"norms of compressed queries, keys and values have an epsilon of {}, where Megatron-Core "
        "takes the model's, {}",
        "压缩后的 query、key 和 value 的 norm 的 epsilon 是 {}，而 Megatron-Core 用模型的 {}"},
-      {"{}, which no config.json of family {} says", "{}，家族 {} 的 config.json 无法表示它"},
       {"rotary_percent = {} says nothing beside YaRN: Megatron-Core's turns all channels of a "
        "head, and so does the model of config.json",
        "rotary_percent = {} 与 YaRN 并用时不起作用：Megatron-Core 的 YaRN 旋转每个头的全部通道，"
@@ -47,6 +46,33 @@ std::span<const Sentence> chinese_of_arguments() {
        "(moe_router_topk / moe_router_group_topk)",
        "专家组按组内最好的 {} 个选出，而 Megatron-Core 把最好的 {} 个相加（moe_router_topk / "
        "moe_router_group_topk）"},
+      {"the run's arguments: {}: found {}, expected a number; give the model's own config.json "
+       "with "
+       "--hf-config",
+       "训练参数: {} 为 {}，应为数字；请用 --hf-config 给出模型自己的 config.json"},
+      {"the weight of the only expert that a token goes to is normalised, which makes it 1, where "
+       "Megatron-Core leaves it its score",
+       "每个 token 只去一个专家，其权重被归一化为 1，而 Megatron-Core 保留其得分"},
+      {"the weight of the only expert that a token goes to is 1, where Megatron-Core, which builds "
+       "no such router, takes its share of the softmax ({})",
+       "每个 token 只去一个专家，其权重为 1，而 Megatron-Core 不构建这样的路由器，取其 softmax "
+       "份额（{}）"},
+      {"config.json: each token goes to {} experts, and models of family {} apply an expert's "
+       "weight to its input, which Megatron-Core builds for one expert a token only "
+       "(moe_apply_probs_on_input)",
+       "config.json: 每个 token 去 {} 个专家，而家族 {} "
+       "的模型把专家权重用在其输入上，Megatron-Core 只在每个 token 去一个专家时构建它"
+       "（moe_apply_probs_on_input）"},
+      {"layers have a sliding window of sliding_window = {} tokens, as {} says, which the "
+       "arguments leave out",
+       "按 {1}，各层的滑动窗口为 sliding_window = {0} 个 token，而参数略去了它"},
+      {"norms in Mamba mixers have an epsilon of {}, as the model's others, where Megatron-Core's "
+       "have {}",
+       "Mamba mixer 中的 norm 与模型其他 norm 一样 epsilon 为 {}，而 Megatron-Core 的为 {}"},
+      {"steps of Mamba mixers are kept within {} = {}, where Megatron-Core keeps them as they are",
+       "Mamba mixer 的步长限制在 {} = {} 之内，而 Megatron-Core 不加限制"},
+      {"models of family {} compute otherwise than the run: {}",
+       "家族 {} 的模型与训练计算不同：{}"},
       {"time, height and width of pictures turn channels by turns (mrope_interleaved), where "
        "Megatron-Core's turn a block each",
        "图像的时间、高、宽轮流旋转各通道（mrope_interleaved），而 Megatron-Core 的各旋转一整段"},

@@ -14,6 +14,7 @@
 #include "model/indexer_layers.h"
 #include "model/instances.h"
 #include "model/layer_kinds.h"
+#include "model/routing_differences.h"
 #include "model/window_layers.h"
 #include "model/yarn_magnitude.h"
 
@@ -22,6 +23,11 @@ namespace {
 
 using RuleKind = ConfigRule::Kind;
 using Pattern = std::vector<std::int64_t>;
+
+// Megatron builds a shared expert of any width that is not None, and refuses one of 0.
+bool is_none_for_zero(std::string_view argument) {
+  return argument == "moe_shared_expert_intermediate_size";
+}
 
 bool is_observed(const Mapping& mapping, std::string_view size) {
   return std::ranges::any_of(mapping.indices, [&](const IndexRule& index) {
@@ -56,7 +62,8 @@ class ArgsBuilder {
       const auto size = sizes_.find(rule.name);
       // Of layers that a model may lack, Megatron asks whether their number is None, not 0.
       const bool is_absent = size == sizes_.end() || lacks(rule.none_without) ||
-                             (size->second == 0 && is_observed(mapping_, rule.name));
+                             (size->second == 0 &&
+                              (is_observed(mapping_, rule.name) || is_none_for_zero(rule.args[0])));
       if (is_absent) {
         set(rule.args[0], ArgValue{});
       } else if (rule.flag) {
@@ -68,15 +75,12 @@ class ArgsBuilder {
     for (const ConfigRule& rule : mapping_.config) {
       if (conditions_hold(rule, hf_)) SW_TRY(apply(rule));
     }
-    for (const std::string& fact : mapping_.beyond_args) {
-      note(translated("{}, which no argument of Megatron-Core says (family {})", fact,
-                      mapping_.family));
-    }
+    for (const std::string& fact : mapping_.beyond_args) note_beyond(fact);
+    const std::string softmax = put_softmax_first(result_.values);
+    if (!softmax.empty()) note_beyond(softmax);
     const Arguments args(result_.values.begin(), result_.values.end());
-    for (std::string& fact : computed_otherwise(mapping_, hf_, args)) {
-      note(translated("{}, which no argument of Megatron-Core says (family {})", fact,
-                      mapping_.family));
-    }
+    SW_TRY(check_weighted_inputs(mapping_, args));
+    for (const std::string& fact : computed_otherwise(mapping_, hf_, args)) note_beyond(fact);
     return std::move(result_);
   }
 
@@ -376,6 +380,11 @@ class ArgsBuilder {
       }
     }
     return {};
+  }
+
+  void note_beyond(std::string_view fact) {
+    note(translated("{}, which no argument of Megatron-Core says (family {})", fact,
+                    mapping_.family));
   }
 
   void note(std::string text) { result_.notes.push_back(std::move(text)); }

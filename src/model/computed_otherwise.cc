@@ -2,6 +2,7 @@
 #include "model/computed_otherwise.h"
 
 #include <algorithm>
+#include <iterator>
 #include <set>
 #include <string>
 #include <string_view>
@@ -10,6 +11,8 @@
 #include "base/translated.h"
 #include "model/arguments.h"
 #include "model/config_rules.h"
+#include "model/layer_differences.h"
+#include "model/routing_differences.h"
 
 namespace shardwright {
 namespace {
@@ -182,25 +185,6 @@ void add_latent_epsilon(const Mapping& mapping, const Arguments& args, Sentences
                  to_string(ArgValue{*mapping.latent_epsilon}), to_string(*epsilon)));
 }
 
-void add_groups_of_experts(const Arguments& hf, const Arguments& args, Sentences& told) {
-  const auto number = [&](std::string_view name) { return whole_or(find_set(args, name), 0); };
-  const std::int64_t groups = number("moe_router_num_groups");
-  const std::int64_t taken = number("moe_router_group_topk");
-  if (groups <= 1 || taken < 1 || taken >= groups) return;
-  std::int64_t best = 0;  // of a group, that the model scores it by
-  if (text_of(hf, "topk_method") == "group_limited_greedy") {
-    best = 1;
-  } else if (is_true(args, "moe_router_enable_expert_bias")) {
-    best = 2;
-  }
-  const std::int64_t summed = number("moe_router_topk") / taken;
-  if (best == 0 || summed == best) return;
-  told.push_back(
-      translated("groups of experts are chosen by their best {}, where Megatron-Core "
-                 "sums their best {} (moe_router_topk / moe_router_group_topk)",
-                 best, summed));
-}
-
 }  // namespace
 
 std::vector<std::string> computed_otherwise(const Mapping& mapping, const Arguments& values,
@@ -221,7 +205,8 @@ std::vector<std::string> computed_otherwise(const Mapping& mapping, const Argume
         translated("time, height and width of pictures turn channels by turns "
                    "(mrope_interleaved), where Megatron-Core's turn a block each"));
   }
-  add_groups_of_experts(hf, args, told);
+  std::ranges::move(routing_differences(mapping, values, args), std::back_inserter(told));
+  std::ranges::move(layer_differences(mapping, values, args), std::back_inserter(told));
   return told;
 }
 

@@ -12,9 +12,9 @@ namespace shardwright {
 /// What Megatron-Core computes otherwise than the model of a config.json although `args`, which
 /// were made of it, say what they can: sentences without full stop, for notes. `hf`: the config's
 /// values in the mapping's section, with `rope.*`. Pure. Source: YarnRotaryEmbedding and
-/// MultimodalRotaryEmbedding in megatron/core/models/common/embeddings, group_limited_topk in
-/// megatron/core/transformer/moe/moe_utils.py,
-/// megatron/core/transformer/mla_qk_norm_config.py.
+/// MultimodalRotaryEmbedding in megatron/core/models/common/embeddings,
+/// megatron/core/transformer/mla_qk_norm_config.py; of routers and layers those of
+/// routing_differences and layer_differences.
 [[nodiscard]] std::vector<std::string> computed_otherwise(const Mapping& mapping,
                                                           const Arguments& hf,
                                                           const Arguments& args);

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <limits>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <utility>
@@ -33,6 +34,16 @@ constexpr std::string_view kDiffusersClass = "_class_name";
 /// Lists of objects are kept as they are written; hf_config_text() writes such a text as a list.
 constexpr std::string_view kListOfObjects = "[{";
 
+/// A number, or the infinity that JSON has no word for: transformers writes an object in its place,
+/// Python's own word is read as null.
+std::optional<double> real_of(const nlohmann::json& element) {
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  if (element.is_number()) return element.get<double>();
+  if (element.is_null() || element == nlohmann::json::object({{"__float__", "Infinity"}}))
+    return kInfinity;
+  return std::nullopt;
+}
+
 std::optional<ArgValue> list_value(const nlohmann::json& list) {
   const auto is_object = [](const nlohmann::json& element) { return element.is_object(); };
   if (!list.empty() && std::ranges::all_of(list, is_object)) {
@@ -43,10 +54,12 @@ std::optional<ArgValue> list_value(const nlohmann::json& list) {
   if (!list.empty() && std::ranges::all_of(list, is_text)) {
     return ArgValue{list.get<std::vector<std::string>>()};
   }
-  const auto is_number = [](const nlohmann::json& element) { return element.is_number(); };
+  const auto is_number = [](const nlohmann::json& element) { return real_of(element).has_value(); };
   const auto is_real = [](const nlohmann::json& element) { return element.is_number_float(); };
   if (std::ranges::all_of(list, is_number) && std::ranges::any_of(list, is_real)) {
-    return ArgValue{list.get<std::vector<double>>()};
+    std::vector<double> numbers;
+    for (const nlohmann::json& element : list) numbers.push_back(*real_of(element));
+    return ArgValue{std::move(numbers)};
   }
   std::vector<std::int64_t> numbers;  // of true and false: 1 and 0, as Megatron lists them
   for (const nlohmann::json& element : list) {

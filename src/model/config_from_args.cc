@@ -14,7 +14,9 @@
 #include "model/expert_layers.h"
 #include "model/heeded_arguments.h"
 #include "model/indexer_layers.h"
+#include "model/layer_differences.h"
 #include "model/layer_kinds.h"
+#include "model/routing_differences.h"
 #include "model/unsaid_arguments.h"
 #include "model/window_layers.h"
 #include "model/yarn_magnitude.h"
@@ -47,9 +49,9 @@ class ConfigBuilder {
     SW_TRY(check_activation());
     SW_TRY(check_yarn());
     add_attention_factor(mapping_, hf_);
-    for (const std::string& fact : run_computed_otherwise(mapping_, args_)) {
-      note(translated("{}, which no config.json of family {} says", fact, mapping_.family));
-    }
+    note_differences(run_computed_otherwise(mapping_, args_));
+    note_differences(routing_differences(mapping_, hf_, args_));
+    note_differences(layer_differences(mapping_, hf_, args_));
     const std::vector<std::string> architectures = {mapping_.architectures[0]};
     result_.json =
         hf_config_text(hf_, mapping_.is_of_diffusers ? std::vector<std::string>() : architectures);
@@ -136,6 +138,7 @@ class ConfigBuilder {
       set(rule.hf[0], rule.flag ? ArgValue{size != 0} : ArgValue{size}, false);
     } else if (rule.value) {
       const ArgValue* found = first_set(args_, rule.args);
+      if (found != nullptr) SW_TRY(check_kind(rule, *found));
       set(rule.hf[0], found == nullptr ? *rule.value : *found, false);
     } else {
       return apply_pair(rule);
@@ -182,10 +185,29 @@ class ConfigBuilder {
       }
       value = pair->first;
     }
+    SW_TRY(check_kind(rule, value));
     const auto* number = std::get_if<std::int64_t>(&value);
     if (rule.integer && number != nullptr) value = static_cast<double>(*number);
     set(rule.hf[0], std::move(value), false);
     return {};
+  }
+
+  // What is no number would be written in a number's place, and transformers would stop there or
+  // compute with it.
+  [[nodiscard]] static Status check_kind(const ConfigRule& rule, const ArgValue& value) {
+    const std::optional<double> number = as_number(value);
+    const bool is_number_of_none = number && !std::isfinite(*number);
+    const std::optional<ArgValue>& usual = rule.fallback ? rule.fallback : rule.value;
+    const bool is_numeric = rule.integer || (usual && as_number(*usual));
+    const bool is_of_rope = rule.hf[0].starts_with("rope.") || rule.hf[0].contains(".rope.");
+    const bool is_text = std::holds_alternative<std::string>(value);
+    const bool is_wrong =
+        is_number_of_none || (is_numeric && !number) || (is_of_rope && !usual && is_text);
+    if (!is_wrong || !rule.map.empty()) return {};
+    return fail(Code::kConfigMissing,
+                "the run's arguments: {}: found {}, expected a number; give the model's own "
+                "config.json with --hf-config",
+                rule.args[0], to_string(value));
   }
 
   // What a class has where nothing is said needs what only the run can say.
@@ -365,6 +387,13 @@ class ConfigBuilder {
     const bool is_said = found == nullptr || windows == nullptr ||
                          SW_TRY(from_layer_types(*windows, layers)) == rotary;
     return is_said ? Status() : unsaid_argument(rule.args[0], *found, mapping_.family);
+  }
+
+  void note_differences(const std::vector<std::string>& facts) {
+    for (const std::string& fact : facts) {
+      note(translated("models of family {} compute otherwise than the run: {}", mapping_.family,
+                      fact));
+    }
   }
 
   void note(std::string text) { result_.notes.push_back(std::move(text)); }

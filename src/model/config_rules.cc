@@ -42,6 +42,13 @@ bool conditions_hold(const ConfigRule& rule, const Arguments& hf) {
   });
 }
 
+std::string_view leaf_of(std::string_view path) { return path.substr(path.rfind('.') + 1); }
+
+const ArgValue* setting_of(const Mapping& mapping, const Arguments& hf, std::string_view key) {
+  if (mapping.config_section.empty()) return find_set(hf, key);
+  return find_set(hf, mapping.config_section + "." + std::string(key));
+}
+
 std::optional<std::int64_t> whole(const ArgValue& value) {
   if (const auto* number = std::get_if<std::int64_t>(&value)) return *number;
   const auto* real = std::get_if<double>(&value);

@@ -21,6 +21,12 @@ namespace shardwright {
 [[nodiscard]] ArgValue inverse(const ArgValue& value);
 [[nodiscard]] bool conditions_hold(const ConfigRule& rule, const Arguments& hf);
 
+/// The last part of a dotted path.
+[[nodiscard]] std::string_view leaf_of(std::string_view path);
+/// The value of a key in the mapping's section of a config.json; null where it is not set.
+[[nodiscard]] const ArgValue* setting_of(const Mapping& mapping, const Arguments& hf,
+                                         std::string_view key);
+
 /// A number without fraction that a double holds exactly.
 [[nodiscard]] std::optional<std::int64_t> whole(const ArgValue& value);
 [[nodiscard]] std::int64_t whole_or(const ArgValue* value, std::int64_t otherwise);

@@ -74,10 +74,12 @@ constexpr std::array kComputingArguments = {
     ComputingArgument{"qk_scale_factor", Neutral::kOne},
     ComputingArgument{"residual_multiplier", Neutral::kOne},
     ComputingArgument{"rope_local_base_freq", Neutral::kNone},
+    ComputingArgument{"rope_scaling_type", Neutral::kNone},
     ComputingArgument{"rotary_interleaved", Neutral::kOff},
     ComputingArgument{"rotary_percent", Neutral::kOne},
     ComputingArgument{"rotary_seq_len_interpolation_factor", Neutral::kOne},
     ComputingArgument{"scale_depth", Neutral::kNone},
+    ComputingArgument{"scale_factor", Neutral::kOne},
     ComputingArgument{"scale_emb", Neutral::kOne},
     ComputingArgument{"scale_embeddings_by_hidden_size", Neutral::kOff},
     ComputingArgument{"sliding_window_rope_base", Neutral::kNone},
@@ -202,6 +204,22 @@ Status check_windowed_layers(const Mapping& mapping, const Arguments& args) {
   return unsaid_argument(kFrequency, *frequency, mapping.family);
 }
 
+bool turns_channels_by(const ArgValue& positions) {
+  const auto* const kind = std::get_if<std::string>(&positions);
+  return kind != nullptr && (*kind == "rope" || *kind == "yarn" || *kind == "mrope");
+}
+
+// A rotary embedding has no tensors, so a family without one looks the same.
+Status check_rotation(const Mapping& mapping, const Arguments& args) {
+  constexpr std::string_view kName = "position_embedding_type";
+  const ArgValue* const value = find_set(args, kName);
+  bool reads = false;
+  const ArgValue* const constant = constant_of(mapping, kName, reads);
+  if (value == nullptr || constant == nullptr) return {};
+  if (!turns_channels_by(*value) || turns_channels_by(*constant)) return {};
+  return unsaid_argument(kName, *value, mapping.family);
+}
+
 }  // namespace
 
 std::unexpected<Error> unsaid_argument(std::string_view name, const ArgValue& value,
@@ -219,6 +237,10 @@ Status check_unsaid_arguments(const Mapping& mapping, const Arguments& args) {
     const ArgValue* const value = find_set(args, each.name);
     if (value == nullptr || (each.is_of_experts && !has_experts)) continue;
     if (each.name == "softmax_scale" && is_usual_scale(*value, args)) continue;
+    // NeMo's, which is there under Megatron's name where its other settings tell what it scales;
+    // of pictures too.
+    const bool may_scale = mapping.config_section.empty() && !is_true(args, "use_rope_scaling");
+    if (each.name == "scale_factor" && !may_scale) continue;
     if (each.name == "moe_router_pre_softmax" && has_other_scores(args)) continue;
     bool reads = std::ranges::any_of(
         mapping.needs_args, [&](const NeededArg& needed) { return needed.name == each.name; });
@@ -231,7 +253,7 @@ Status check_unsaid_arguments(const Mapping& mapping, const Arguments& args) {
     if (is_said) continue;
     return unsaid_argument(each.name, *value, mapping.family);
   }
-  return {};
+  return check_rotation(mapping, args);
 }
 
 }  // namespace shardwright

@@ -37,6 +37,7 @@ TEST(UnsaidArguments, AreRefused) {
                               {"parallel_attn", true},
                               {"qk_l2_norm", true},
                               {"residual_multiplier", 0.5},
+                              {"rope_scaling_type", std::string("llama3")},
                               {"rotary_interleaved", true},
                               {"rotary_percent", 0.5},
                               {"softmax_scale", 0.5},
@@ -51,6 +52,26 @@ TEST(UnsaidArguments, AreRefused) {
     EXPECT_EQ(status.error().code, Code::kConfigMissing) << name;
     EXPECT_THAT(status.error().message, HasSubstr(name + " = "));
   }
+}
+
+TEST(UnsaidArguments, AreRotationsOfFamiliesWithoutThem) {
+  for (const char* positions : {"rope", "yarn"}) {
+    const auto refused =
+        checked("nemotron_h", {{"position_embedding_type", std::string(positions)}});
+    ASSERT_FALSE(refused) << positions;
+    EXPECT_THAT(refused.error().message, HasSubstr("position_embedding_type = "));
+    EXPECT_TRUE(checked("llama", {{"position_embedding_type", std::string(positions)}}))
+        << positions;
+  }
+  EXPECT_TRUE(checked("nemotron_h", {{"position_embedding_type", std::string("none")}}));
+  EXPECT_TRUE(
+      checked("nemotron_h", {{"position_embedding_type", std::string("learned_absolute")}}));
+}
+
+TEST(UnsaidArguments, AreFactorsThatNothingTellsMoreOf) {
+  EXPECT_FALSE(checked("llama", {{"scale_factor", 8.0}}));
+  EXPECT_TRUE(checked("llama", {{"scale_factor", 8.0}, {"use_rope_scaling", true}}));
+  EXPECT_TRUE(checked("llava", {{"scale_factor", 8.0}})) << "of pictures";
 }
 
 TEST(UnsaidArguments, AreNotThoseThatChangeNothing) {
