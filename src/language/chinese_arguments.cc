@@ -46,6 +46,7 @@ std::span<const Sentence> chinese_of_arguments() {
        "(moe_router_topk / moe_router_group_topk)",
        "专家组按组内最好的 {} 个选出，而 Megatron-Core 把最好的 {} 个相加（moe_router_topk / "
        "moe_router_group_topk）"},
+      {"of {} = {} config.json gets the first", "{} = {} 中只有第一个写入 config.json"},
       {"the run's arguments: {}: found {}, expected a number; give the model's own config.json "
        "with "
        "--hf-config",

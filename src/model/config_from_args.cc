@@ -29,6 +29,8 @@ using Pattern = std::vector<std::int64_t>;
 
 constexpr JsonLimits kEncodedLimits{std::uint64_t{4} << 20, 64};
 
+constexpr std::string_view kBalance = "moe_aux_loss_coeff";
+
 /// Builds config.json. Its conditions are asked of what was built so far.
 class ConfigBuilder {
  public:
@@ -176,6 +178,7 @@ class ConfigBuilder {
       return {};
     }
     ArgValue value = flag_name(rule.args[0]).negated ? inverse(*found) : *found;
+    if (rule.args[0] == kBalance) take_first_weight(value);
     if (!rule.map.empty()) {
       const auto same = [&](const auto& pair) { return same_value(pair.second, value); };
       const auto pair = std::ranges::find_if(rule.map, same);
@@ -190,6 +193,14 @@ class ConfigBuilder {
     if (rule.integer && number != nullptr) value = static_cast<double>(*number);
     set(rule.hf[0], std::move(value), false);
     return {};
+  }
+
+  // Megatron may balance by several losses, each with a weight of its own; config.json has one.
+  void take_first_weight(ArgValue& value) {
+    const auto* const weights = std::get_if<std::vector<double>>(&value);
+    if (weights == nullptr || weights->empty()) return;
+    note(translated("of {} = {} config.json gets the first", kBalance, to_string(value)));
+    value = ArgValue{weights->front()};
   }
 
   // What is no number would be written in a number's place, and transformers would stop there or

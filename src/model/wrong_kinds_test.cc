@@ -49,6 +49,23 @@ TEST(WrongKinds, AreNotNumbersOfAnotherSpelling) {
   EXPECT_TRUE(config_of_run("layernorm_epsilon", ArgValue{}));
 }
 
+// Each loss that balances the experts has a weight of its own.
+TEST(WrongKinds, AreNotTheWeightsOfSeveralLosses) {
+  Arguments run = {{"num_layers", std::int64_t{2}},
+                   {"hidden_size", std::int64_t{64}},
+                   {"ffn_hidden_size", std::int64_t{96}},
+                   {"num_attention_heads", std::int64_t{4}},
+                   {"padded_vocab_size", std::int64_t{128}},
+                   {"num_experts", std::int64_t{4}},
+                   {"moe_router_topk", std::int64_t{2}},
+                   {"position_embedding_type", std::string("rope")},
+                   {"moe_aux_loss_coeff", std::vector<double>{0.25, 0.5}}};
+  const auto made = config_from_args(shipped("mixtral"), run);
+  ASSERT_TRUE(made) << made.error().message;
+  EXPECT_THAT(made->json, HasSubstr("\"router_aux_loss_coef\": 0.25"));
+  EXPECT_THAT(made->notes, testing::Contains(HasSubstr("config.json gets the first")));
+}
+
 TEST(WrongKinds, AreRefusedOfScalingsWithoutDefaults) {
   Arguments run = {
       {"num_layers", std::int64_t{2}},          {"hidden_size", std::int64_t{64}},
