@@ -9,7 +9,8 @@ namespace shardwright {
 std::span<const Sentence> chinese_of_format() {
   static constexpr auto kSentences = std::to_array<Sentence>({
       {"{} is empty: what it said of the run is lost", "{} 为空：它所记录的运行信息已丢失"},
-      {"{} says which modules ModelOpt has changed, and is left out: without it a run takes the model "
+      {"{} says which modules ModelOpt has changed, and is left out: without it a run takes the "
+       "model "
        "for an ordinary one",
        "{} 记录 ModelOpt 改动了哪些模块，未被读取：没有它，训练会把该模型当作普通模型"},
       {"{}: states of data loaders are left out; copy them where the ranks stay the same",

@@ -85,7 +85,8 @@ std::span<const Sentence> chinese_of_remote() {
        "上传的列表还有更多页，却没有说从何处开始"},
       {"{}: names no folder of a bucket; expected s3://BUCKET/PREFIX, with a BUCKET of at least 3 "
        "letters, digits, '-', '.' or '_'",
-       "{}: 不是桶中的文件夹；应为 s3://BUCKET/PREFIX，其中 BUCKET 至少有 3 个字母、数字、'-'、'.' 或 '_'"},
+       "{}: 不是桶中的文件夹；应为 s3://BUCKET/PREFIX，其中 BUCKET 至少有 3 个字母、数字、'-'、'.' "
+       "或 '_'"},
       {"{}: libcurl {} can't sign requests for S3, version 7.88 can; install a newer one",
        "{}: libcurl {} 不能为 S3 的请求签名，7.88 版可以；请安装更新的版本"},
       {"; see whether these credentials may {} the bucket", "；请检查这些凭证是否可以{}该桶"},

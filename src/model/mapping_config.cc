@@ -118,6 +118,15 @@ Result<SizeShown> parse_shown_by(const JsonNode& node) {
 
 }  // namespace
 
+Result<std::optional<double>> parse_latent_epsilon(const JsonNode& root) {
+  const std::optional<JsonNode> node = root.find("latent_epsilon");
+  if (!node || node->value().is_null()) return std::optional<double>();
+  const Json& value = node->value();
+  if (value.is_number_float() && value.get<double>() > 0.0)
+    return std::optional(value.get<double>());
+  return node->invalid(value.dump(), "a number above 0, or null");
+}
+
 Result<SizeRule> parse_size_rule(const std::string& name, const JsonNode& node,
                                  const KnownNames& known) {
   SW_TRY(node.only({"hf", "args", "args_if", "none_without", "named", "default", "optional", "flag",

@@ -367,16 +367,6 @@ Result<KnownNames> parse_numbers(const JsonNode& root, Mapping& mapping) {
   return known;
 }
 
-// Null where a family that is extended has one.
-Result<std::optional<double>> parse_latent_epsilon(const JsonNode& root) {
-  const std::optional<JsonNode> node = root.find("latent_epsilon");
-  if (!node || node->value().is_null()) return std::optional<double>();
-  const Json& value = node->value();
-  if (value.is_number_float() && value.get<double>() > 0.0)
-    return std::optional(value.get<double>());
-  return node->invalid(value.dump(), "a number above 0, or null");
-}
-
 Status parse_identity(const JsonNode& root, bool is_abstract, Mapping& mapping) {
   const JsonNode family = SW_TRY(root.at("family"));
   mapping.family = SW_TRY(family.text());

@@ -5,6 +5,7 @@
 #include <array>
 
 #include "base/fail.h"
+#include "state/run_config.h"
 #include "state/yaml_lines.h"
 
 namespace shardwright {
@@ -225,9 +226,9 @@ class Editor {
 }  // namespace
 
 Result<std::string> edited_run_config(std::string_view yaml, const RunConfigEdits& edits) {
-  Result<YamlLines> lines = YamlLines::read(yaml);
-  if (!lines) return std::unexpected(lines.error());
-  return Editor(*std::move(lines), edits).run();
+  YamlLines lines = SW_TRY(YamlLines::read(yaml));
+  SW_TRY(read_run_config(yaml));
+  return Editor(std::move(lines), edits).run();
 }
 
 }  // namespace shardwright

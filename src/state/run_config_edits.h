@@ -32,7 +32,7 @@ struct RunConfigEdits {
 /// Megatron-Bridge's run_config.yaml as it is after a conversion: sizes of the model (of each
 /// component, where it is a MIMO one), types, and what the checkpoint holds are set, the folder
 /// that the run saved to is taken out. An ordinary model's provider becomes that of a MIMO model,
-/// and back. All other lines stay byte for byte. Errors: those of YamlLines.
+/// and back. All other lines stay byte for byte. Errors: those of read_run_config and YamlLines.
 [[nodiscard]] Result<std::string> edited_run_config(std::string_view yaml,
                                                     const RunConfigEdits& edits);
 

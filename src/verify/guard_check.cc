@@ -24,6 +24,7 @@
 #include "verify/coverage_check.h"
 #include "verify/findings.h"
 #include "verify/state_check.h"
+#include "verify/unguarded_files.h"
 #include "verify/workload.h"
 
 namespace shardwright {
@@ -280,7 +281,7 @@ class GuardCheck {
   // it was saved under; DCP's are listed by `.metadata`, which is as good as any other save's.
   void tell_unguarded() {
     const SourceTraits& traits = checkpoint_.location.traits;
-    const bool are_many = checkpoint_.catalog.files.size() > 1;
+    const bool are_many = files_of_chunks(checkpoint_.catalog).size() > 1;
     if (traits.has_chunk_list && are_many) {
       report_.notes.emplace_back(
           "the files do not say which ranks or save they are of: some in each other's place would "

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <string_view>
-#include <unordered_set>
 
 #include "base/text.h"
 #include "base/translated.h"
@@ -24,9 +23,7 @@ constexpr std::size_t kNamesShown = 3;
 class UnguardedSearch {
  public:
   UnguardedSearch(const Checkpoint& checkpoint, const std::set<std::string, std::less<>>& guarded)
-      : checkpoint_(checkpoint),
-        guarded_(guarded),
-        weights_(checkpoint.catalog.files.begin(), checkpoint.catalog.files.end()) {}
+      : checkpoint_(checkpoint), guarded_(guarded), weights_(files_of_chunks(checkpoint.catalog)) {}
 
   std::vector<std::string> run() {
     look_into("", 0);
@@ -62,11 +59,24 @@ class UnguardedSearch {
 
   const Checkpoint& checkpoint_;
   const std::set<std::string, std::less<>>& guarded_;
-  std::unordered_set<std::string_view> weights_;
+  std::set<std::string_view> weights_;
   std::vector<std::string> found_;
 };
 
 }  // namespace
+
+std::set<std::string_view> files_of_chunks(const Catalog& catalog) {
+  std::set<std::uint32_t> numbers;
+  for (const StoredTensor& tensor : catalog.tensors) {
+    for (std::size_t c = 0; c < tensor.chunks.size(); ++c) numbers.insert(tensor.chunks.file(c));
+  }
+  for (const StoredObject& object : catalog.objects) numbers.insert(object.file);
+  std::set<std::string_view> names;
+  for (const std::uint32_t number : numbers) {
+    if (number < catalog.files.size()) names.insert(catalog.files[number]);
+  }
+  return names;
+}
 
 std::vector<std::string> unguarded_files(const Checkpoint& checkpoint,
                                          const std::set<std::string, std::less<>>& guarded) {

@@ -4,11 +4,16 @@
 #include <set>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "shardwright/checkpoint.h"
 
 namespace shardwright {
+
+/// The names of the files that tensors and opaque entries lie in: a catalog has others too, such as
+/// a common.pt. Borrows.
+[[nodiscard]] std::set<std::string_view> files_of_chunks(const Catalog& catalog);
 
 /// The files of a checkpoint's folder in which a flipped bit would not be noticed: not those in
 /// `guarded`, whose digests are compared, nor archives, whose records have CRC-32s, nor what is of

@@ -37,7 +37,6 @@ CASES = {
     "minicpm3": ("minicpm3", {}),
     "minicpm3_untied": ("minicpm3", UNTIED),
     "nanochat": ("nanochat", ONE_GROUP),
-    "nanochat_biases": ("nanochat", {"attention_bias": True, **TIED}),
     "zamba2": ("zamba2", {}),
     "zamba2_one_block": (
         "zamba2",
