@@ -57,11 +57,7 @@ Status tell_module_states(const TargetParts& parts, SourceFiles& files,
   }
   if (largest == nullptr) return {};
   const TorchArchive archive = SW_TRY(open_object(*largest, files));
-  if (!holds_module_state(archive.root())) return {};
-  notes.push_back(
-      translated("{} and others hold the scales and amax histories of fp8, which are left out: "
-                 "scaling begins anew where the run goes on",
-                 largest->name));
+  if (holds_module_state(archive.root())) notes.push_back(module_state_note(largest->name));
   return {};
 }
 

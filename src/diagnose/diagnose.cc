@@ -8,7 +8,6 @@
 #include "base/shell_path.h"
 #include "dcp/torch_dist_layout.h"
 #include "diagnose/diagnose_catalog.h"
-#include "diagnose/diagnose_conversion.h"
 #include "diagnose/diagnose_legacy.h"
 #include "diagnose/diagnose_pickles.h"
 #include "diagnose/diagnose_replicas.h"
@@ -214,14 +213,6 @@ Result<Diagnosis> diagnose_as(const Directory& directory, const DiagnoseRequest&
   if (!survey.data.empty()) path += "/" + survey.data;
   Diagnosis diagnosis = SW_TRY(of_folder(directory, detection, survey, root, path, request));
   diagnosis.path = path;
-  // Of ranks' files, which may be thousands, all would have to be read.
-  const SourceFormat* const format =
-      detection.candidates.empty() ? nullptr : detection.candidates.front().format;
-  if (format != nullptr && !format->traits().is_of_ranks && !diagnosis.has_errors()) {
-    const Candidate& candidate = detection.candidates.front();
-    add_impossible_sizes({path, std::string(format->name()), shell_path(path) + flag_of(candidate)},
-                         request.believed, diagnosis);
-  }
   add_others(detection, root, diagnosis);
   add_way(detection, survey, request, diagnosis);
   SW_TRY(add_missing_files(directory, detection, diagnosis));

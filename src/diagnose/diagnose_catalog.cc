@@ -210,6 +210,9 @@ void add_next(const Checkpoint& checkpoint, const SourceFormat& format, const Di
     diagnosis.next =
         convert_command(place.shown, target, traits_of(target).has_grid ? believed : AxisSizes());
     diagnosis.next += flag;
+    // Of ranks' files, which may be thousands, all would have to be read.
+    if (!traits.is_of_ranks) add_impossible_sizes(place, believed, diagnosis);
+    if (diagnosis.has_errors()) return;
     if (!flag.empty() || !is_soon_planned(checkpoint)) return;
     add_refused_conversion(place, target, believed, diagnosis);
   }

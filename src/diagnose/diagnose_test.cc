@@ -663,6 +663,7 @@ TEST(Diagnose, SaysWhichSizesCannotCutTheModel) {
       const auto found = std::ranges::find(diagnosis.findings, "L49", &Finding::code);
       if (found == diagnosis.findings.end()) return std::string();
       EXPECT_TRUE(diagnosis.has_errors());
+      EXPECT_THAT(diagnosis.findings, ::testing::Each(::testing::Field(&Finding::code, "L49")));
       EXPECT_EQ(diagnosis.next, "shardwright inspect " + diagnosis.path);
       return found->message.english;
     };

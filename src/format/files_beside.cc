@@ -67,11 +67,10 @@ std::string modelopt_note(std::string_view where) {
 }
 
 Status tell_run_beside(Checkpoint& checkpoint) {
-  if (checkpoint.directory->exists(path_in(kModelOptState, "common.pt"))) {
-    checkpoint.notes.push_back(modelopt_note(kModelOptState));
-  }
   for (const DirectoryEntry& entry : SW_TRY(checkpoint.directory->list(""))) {
-    if (!entry.is_directory || !entry.name.starts_with("mp_rank_")) continue;
+    if (!entry.is_directory) continue;
+    if (entry.name == kModelOptState) checkpoint.notes.push_back(modelopt_note(kModelOptState));
+    if (!entry.name.starts_with("mp_rank_")) continue;
     for (const DirectoryEntry& file : SW_TRY(checkpoint.directory->list(entry.name))) {
       if (!file.name.starts_with("train_dataloader_")) continue;
       checkpoint.notes.push_back(

@@ -179,10 +179,6 @@ std::span<const Sentence> chinese_of_convert() {
        "--make-vocab-size-divisible-by {} makes it {} rows, filled with zeros",
        "张量 {}: 发现 {} 行词表，应为 --tp {} 的倍数；--make-vocab-size-divisible-by {} 使其成为"
        " {} 行，以零填充"},
-      {"{} and others hold the scales and amax histories of fp8, which are left out: scaling "
-       "begins "
-       "anew where the run goes on",
-       "{} 等保存着 fp8 的缩放因子和 amax 历史，不写出：继续训练时重新开始统计"},
       {"RNG states are left out: start the job with --no-load-rng",
        "不写出 RNG 状态：请用 --no-load-rng 启动作业"},
       {"{} RNG and rerun states are dropped: they belong to the ranks of the old layout",

@@ -66,9 +66,6 @@ std::span<const Sentence> chinese_of_legacy() {
        "吗？"},
       {"{}: found {} virtual stages, expected {} as in {}",
        "{0}: 有 {1} 个虚拟 stage，应与 {3} 一样为 {2} 个"},
-      {"{}: {} and others hold the scales and amax histories of fp8, which are left out: scaling "
-       "begins anew where the run goes on",
-       "{}: {} 等保存着 fp8 的缩放因子和 amax 历史，不写出：继续训练时重新开始统计"},
       {"{}: tensors under {} are left out: no rule says what they are",
        "{}: 不写出 {} 下的张量：没有规则说明它们是什么"},
       {"keep the files of one save only", "请只保留同一次保存的文件"},

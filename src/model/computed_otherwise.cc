@@ -173,8 +173,7 @@ void add_query_without_norm(const Arguments& args, Sentences& told) {
 }
 
 void add_latent_epsilon(const Mapping& mapping, const Arguments& args, Sentences& told) {
-  const ArgValue* epsilon = find_set(args, "layernorm_epsilon");
-  if (epsilon == nullptr) epsilon = find_set(args, "norm_epsilon");
+  const ArgValue* const epsilon = first_said(args, "layernorm_epsilon|norm_epsilon").value;
   if (!mapping.latent_epsilon || epsilon == nullptr || !is_true(args, "multi_latent_attention")) {
     return;
   }
@@ -183,6 +182,12 @@ void add_latent_epsilon(const Mapping& mapping, const Arguments& args, Sentences
       translated("norms of compressed queries, keys and values have an epsilon of {}, where "
                  "Megatron-Core takes the model's, {}",
                  to_string(ArgValue{*mapping.latent_epsilon}), to_string(*epsilon)));
+}
+
+void add_routers_and_layers(const Mapping& mapping, const Arguments& values, const Arguments& args,
+                            Sentences& told) {
+  std::ranges::move(routing_differences(mapping, values, args), std::back_inserter(told));
+  std::ranges::move(layer_differences(mapping, values, args), std::back_inserter(told));
 }
 
 }  // namespace
@@ -205,14 +210,15 @@ std::vector<std::string> computed_otherwise(const Mapping& mapping, const Argume
         translated("time, height and width of pictures turn channels by turns "
                    "(mrope_interleaved), where Megatron-Core's turn a block each"));
   }
-  std::ranges::move(routing_differences(mapping, values, args), std::back_inserter(told));
-  std::ranges::move(layer_differences(mapping, values, args), std::back_inserter(told));
+  add_routers_and_layers(mapping, values, args, told);
   return told;
 }
 
-std::vector<std::string> run_computed_otherwise(const Mapping& mapping, const Arguments& args) {
+std::vector<std::string> run_computed_otherwise(const Mapping& mapping, const Arguments& values,
+                                                const Arguments& args) {
   Sentences told;
   add_latent_epsilon(mapping, args, told);
+  add_routers_and_layers(mapping, values, args, told);
   return told;
 }
 

@@ -22,6 +22,7 @@ namespace shardwright {
 /// What a run with these arguments computed otherwise than the model of the config.json that is
 /// made of them, likewise. Pure.
 [[nodiscard]] std::vector<std::string> run_computed_otherwise(const Mapping& mapping,
+                                                              const Arguments& hf,
                                                               const Arguments& args);
 
 }  // namespace shardwright

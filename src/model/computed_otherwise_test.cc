@@ -205,12 +205,13 @@ TEST(ComputedOtherwise, NormsOfLatentAttention) {
 
 TEST(ComputedOtherwise, IsToldOfARunToo) {
   const Arguments latent = {{"multi_latent_attention", true}, {"layernorm_epsilon", 1e-5}};
-  EXPECT_THAT(run_computed_otherwise(shipped("deepseek_v3"), latent),
+  EXPECT_THAT(run_computed_otherwise(shipped("deepseek_v3"), {}, latent),
               Contains(HasSubstr("takes the model's, 1e-05")));
-  EXPECT_TRUE(run_computed_otherwise(shipped("deepseek_v3"), {{"multi_latent_attention", true},
-                                                              {"layernorm_epsilon", 1e-6}})
-                  .empty());
-  EXPECT_TRUE(run_computed_otherwise(shipped("glm5_next"), latent).empty());
+  EXPECT_TRUE(
+      run_computed_otherwise(shipped("deepseek_v3"), {},
+                             {{"multi_latent_attention", true}, {"layernorm_epsilon", 1e-6}})
+          .empty());
+  EXPECT_TRUE(run_computed_otherwise(shipped("glm5_next"), {}, latent).empty());
 }
 
 }  // namespace

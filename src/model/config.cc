@@ -35,13 +35,28 @@ constexpr std::string_view kDiffusersClass = "_class_name";
 constexpr std::string_view kListOfObjects = "[{";
 
 /// A number, or the infinity that JSON has no word for: transformers writes an object in its place,
-/// Python's own word is read as null.
-std::optional<double> real_of(const nlohmann::json& element) {
-  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+/// Python's own word is read as null, which is nothing else where a range ends.
+std::optional<double> real_of(const nlohmann::json& list, std::size_t index) {
+  const nlohmann::json& element = list[index];
   if (element.is_number()) return element.get<double>();
-  if (element.is_null() || element == nlohmann::json::object({{"__float__", "Infinity"}}))
-    return kInfinity;
+  const bool is_open_end = element.is_null() && list.size() == 2 && index == 1;
+  if (is_open_end || element == nlohmann::json::object({{"__float__", "Infinity"}})) {
+    return std::numeric_limits<double>::infinity();
+  }
   return std::nullopt;
+}
+
+/// Nothing unless all are numbers, and one of them is no whole one.
+std::optional<std::vector<double>> reals_of(const nlohmann::json& list) {
+  std::vector<double> numbers;
+  bool has_real = false;
+  for (std::size_t i = 0; i < list.size(); ++i) {
+    const std::optional<double> number = real_of(list, i);
+    if (!number) return std::nullopt;
+    numbers.push_back(*number);
+    has_real |= list[i].is_number_float();
+  }
+  return has_real ? std::optional(std::move(numbers)) : std::nullopt;
 }
 
 std::optional<ArgValue> list_value(const nlohmann::json& list) {
@@ -54,13 +69,7 @@ std::optional<ArgValue> list_value(const nlohmann::json& list) {
   if (!list.empty() && std::ranges::all_of(list, is_text)) {
     return ArgValue{list.get<std::vector<std::string>>()};
   }
-  const auto is_number = [](const nlohmann::json& element) { return real_of(element).has_value(); };
-  const auto is_real = [](const nlohmann::json& element) { return element.is_number_float(); };
-  if (std::ranges::all_of(list, is_number) && std::ranges::any_of(list, is_real)) {
-    std::vector<double> numbers;
-    for (const nlohmann::json& element : list) numbers.push_back(*real_of(element));
-    return ArgValue{std::move(numbers)};
-  }
+  if (auto reals = reals_of(list)) return ArgValue{*std::move(reals)};
   std::vector<std::int64_t> numbers;  // of true and false: 1 and 0, as Megatron lists them
   for (const nlohmann::json& element : list) {
     if (element.is_boolean()) {

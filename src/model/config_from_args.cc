@@ -14,9 +14,7 @@
 #include "model/expert_layers.h"
 #include "model/heeded_arguments.h"
 #include "model/indexer_layers.h"
-#include "model/layer_differences.h"
 #include "model/layer_kinds.h"
-#include "model/routing_differences.h"
 #include "model/unsaid_arguments.h"
 #include "model/window_layers.h"
 #include "model/yarn_magnitude.h"
@@ -51,9 +49,7 @@ class ConfigBuilder {
     SW_TRY(check_activation());
     SW_TRY(check_yarn());
     add_attention_factor(mapping_, hf_);
-    note_differences(run_computed_otherwise(mapping_, args_));
-    note_differences(routing_differences(mapping_, hf_, args_));
-    note_differences(layer_differences(mapping_, hf_, args_));
+    note_differences();
     const std::vector<std::string> architectures = {mapping_.architectures[0]};
     result_.json =
         hf_config_text(hf_, mapping_.is_of_diffusers ? std::vector<std::string>() : architectures);
@@ -400,8 +396,8 @@ class ConfigBuilder {
     return is_said ? Status() : unsaid_argument(rule.args[0], *found, mapping_.family);
   }
 
-  void note_differences(const std::vector<std::string>& facts) {
-    for (const std::string& fact : facts) {
+  void note_differences() {
+    for (const std::string& fact : run_computed_otherwise(mapping_, hf_, args_)) {
       note(translated("models of family {} compute otherwise than the run: {}", mapping_.family,
                       fact));
     }

@@ -23,6 +23,16 @@ pickle::Value find_common_step(pickle::Value optimizer) {
   return {};
 }
 
+Result<std::optional<double>> checked(std::optional<double> step) {
+  constexpr double kMostSteps = 1e9;
+  if (!step || (*step >= 0 && *step <= kMostSteps)) return step;
+  return fail(
+      Code::kStateUnreadable,
+      "common_step: found {}, expected the number of the optimizer's steps; convert without "
+      "it (--optimizer drop)",
+      *step);
+}
+
 }  // namespace
 
 Result<std::optional<double>> common_step(const std::string& common_state) {
@@ -31,7 +41,7 @@ Result<std::optional<double>> common_step(const std::string& common_state) {
   pickle::Value state = archive.root();
   if (state.is(pickle::Kind::kList) && state.size() == 1) state = state[0];
   const pickle::Value step = find_common_step(state.find("optimizer"));
-  if (!is_tensor(step)) return step.as_double();
+  if (!is_tensor(step)) return checked(step.as_double());
   const LocatedTensor place = SW_TRY(archive.locate(step));
   if (place.dtype != DType::kF32 || place.range.length != sizeof(float)) {
     return fail(Code::kStateUnreadable, "common_step: found {} {}, expected one float32",
@@ -40,7 +50,7 @@ Result<std::optional<double>> common_step(const std::string& common_state) {
   float value = 0;
   const std::string storage = SW_TRY(read_torch_storage(*file, place, common_state.size()));
   std::memcpy(&value, storage.data() + (place.range.offset - place.storage.offset), sizeof(value));
-  return static_cast<double>(value);
+  return checked(static_cast<double>(value));
 }
 
 }  // namespace shardwright

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "state/module_state.h"
 
+#include "base/translated.h"
 #include "codec/torch_tensor.h"
 #include "shardwright/tensor.h"
 
@@ -19,8 +20,8 @@ bool is_filled(Value bytes) {
 }  // namespace
 
 bool holds_module_state(Value saved) {
-  // torch_dist's entries are lists of one.
-  if (saved.is(Kind::kList)) return saved.size() > 0 && holds_module_state(saved[0]);
+  // torch_dist's entries are lists of one. What writes a file may nest a list in itself.
+  if (saved.is(Kind::kList)) saved = saved[0];
   if (is_tensor(saved)) {
     const auto tensor = read_torch_tensor(saved);
     return tensor && Box::whole(tensor->shape).volume() > 0;
@@ -28,6 +29,13 @@ bool holds_module_state(Value saved) {
   const bool is_stream = saved && (saved.callable().is_global("_io", "BytesIO") ||
                                    saved.callable().is_global("io", "BytesIO"));
   return is_stream && is_filled(saved.state()[0]);
+}
+
+std::string module_state_note(std::string_view where) {
+  return translated(
+      "{} and others hold the scales and amax histories of fp8, which are left out: scaling begins "
+      "anew where the run goes on",
+      where);
 }
 
 }  // namespace shardwright

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <string>
+#include <string_view>
+
 #include "codec/pickle_value.h"
 
 namespace shardwright {
@@ -9,5 +12,8 @@ namespace shardwright {
 /// Transformer Engine's fp8 do, as a tensor of bytes or a BytesIO. None and empty ones, which all
 /// other precisions save, don't. (transformer_engine/pytorch/module/base.py, get_extra_state)
 [[nodiscard]] bool holds_module_state(pickle::Value saved);
+
+/// That those of which `where` is one are left out, as a sentence.
+[[nodiscard]] std::string module_state_note(std::string_view where);
 
 }  // namespace shardwright

@@ -55,6 +55,9 @@ TEST(ModuleState, OfATensorIsItsElements) {
   EXPECT_TRUE(holds_module_state(document.list(std::array{full})));
   EXPECT_FALSE(holds_module_state(document.list(std::array{empty})));
   EXPECT_FALSE(holds_module_state(document.list()));
+  // A list may lie in itself: one is looked into.
+  const Value inner = document.list(std::array{full});
+  EXPECT_FALSE(holds_module_state(document.list(std::array{inner})));
 }
 
 }  // namespace

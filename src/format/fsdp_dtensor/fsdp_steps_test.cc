@@ -85,10 +85,10 @@ TEST(FsdpSteps, AreMissedOfAdam) {
 
 // An optimizer that is not distributed counts for all parameters; nothing else tells its steps.
 TEST(FsdpSteps, ArePutDownAsTheOptimizerCountedThem) {
-  const auto step_of = [](bool has_common_step, bool is_float32) {
+  const auto split = [](std::optional<double> common_step, bool is_float32) {
     pickle::Document document;
     const pickle::Value states = document.dict();
-    if (has_common_step) document.set(states, "common_step", document.real(2.0));
+    if (common_step) document.set(states, "common_step", document.real(*common_step));
     const pickle::Value inner = document.dict();
     document.set(inner, "state", states);
     document.set(inner, "param_groups", document.list({}));
@@ -100,11 +100,16 @@ TEST(FsdpSteps, ArePutDownAsTheOptimizerCountedThem) {
     const std::string bytes =
         encode_torch_object(pickle::encode(document, state, pickle::Protocol::kTwo).value())
             .value();
-    return split_common_state(bytes, {}).value().step;
+    return split_common_state(bytes, {});
   };
-  EXPECT_EQ(step_of(true, false), 2);
-  EXPECT_EQ(step_of(true, true), 2);
-  EXPECT_EQ(step_of(false, false), 10);
+  EXPECT_EQ(split(2.0, false).value().step, 2);
+  EXPECT_EQ(split(2.0, true).value().step, 2);
+  EXPECT_EQ(split(std::nullopt, false).value().step, 10);
+  for (const double none : {-1.0, 1e300, std::numeric_limits<double>::quiet_NaN()}) {
+    const auto refused = split(none, false);
+    ASSERT_FALSE(refused) << none;
+    EXPECT_EQ(refused.error().code, Code::kStateUnreadable);
+  }
 }
 
 }  // namespace

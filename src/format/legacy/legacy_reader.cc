@@ -20,6 +20,7 @@
 #include "layout/legacy_grid.h"
 #include "layout/legacy_names.h"
 #include "model/arguments.h"
+#include "state/module_state.h"
 
 namespace shardwright {
 namespace {
@@ -187,9 +188,7 @@ void tell_module_states(Checkpoint& checkpoint, const LegacyRanks& ranks) {
     for (const LegacyModel& model : file.contents.models) {
       if (model.module_state.empty()) continue;
       checkpoint.notes.push_back(
-          translated("{}: {} and others hold the scales and amax histories of fp8, which are left "
-                     "out: scaling begins anew where the run goes on",
-                     checkpoint.catalog.files[file.file], model.module_state));
+          module_state_note(checkpoint.catalog.files[file.file] + ": " + model.module_state));
       return;
     }
   }
