@@ -7,6 +7,7 @@
 #include <span>
 #include <string>
 
+#include "canonical/model_facts.h"
 #include "convert/drafting.h"
 #include "shardwright/mapping.h"
 
