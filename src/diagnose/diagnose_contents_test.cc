@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -315,6 +316,47 @@ TEST(DiagnoseFiles, WhatAConversionRefusesIsNotTheNextCommand) {
   EXPECT_EQ(diagnosis.findings[0].severity, Severity::kError);
   EXPECT_THAT(diagnosis.findings[0].message.english, HasSubstr("error[SW0409]: "));
   EXPECT_EQ(diagnosis.next, "shardwright verify " + (place / "hf"));
+}
+
+// The folders that the tensor ranks of a run ask for, where the checkpoint has two.
+Diagnosis asked_of_ranks(const std::string& path, std::int64_t tensor) {
+  DiagnoseRequest request = {path};
+  request.believed.tensor = tensor;
+  return diagnose(request).value();
+}
+
+void put_ranks_of(const std::string& model, const ParallelConfig& parallel, std::int64_t rows,
+                  const std::string& output) {
+  ConvertRequest request;
+  request.input = golden_path("hf/" + model + "/hf");
+  request.output = output;
+  request.format = "legacy";
+  request.parallel = parallel;
+  request.make_vocab_size_divisible_by = rows;
+  const auto converted = convert_now(request);
+  ASSERT_TRUE(converted) << converted.error().text();
+}
+
+TEST(DiagnoseRanks, WhatAConversionRefusesIsNotTheNextCommand) {
+  const TemporaryFolder place;
+  put_ranks_of("llama3", {2, 1, 1, 1, 2}, 257, place / "run");
+  const std::string command =
+      fmt::format("shardwright convert {} OUT --to ", place / "run/iter_0000000");
+  EXPECT_EQ(asked_of_ranks(place / "run", 2).next, command + "torch_dist --tp 2");
+  EXPECT_EQ(asked_of_ranks(place / "run", 4).next,
+            command + "legacy --tp 4 --make-vocab-size-divisible-by 128");
+  const Diagnosis impossible = asked_of_ranks(place / "run", 8);
+  ASSERT_FALSE(impossible.findings.empty());
+  EXPECT_EQ(impossible.findings.back().code, "L51");
+  EXPECT_EQ(impossible.findings.back().severity, Severity::kWarning);
+  EXPECT_THAT(impossible.findings.back().message.english, HasSubstr("error[SW0407]: "));
+  EXPECT_EQ(impossible.next, "shardwright explain SW0407");
+}
+
+TEST(DiagnoseRanks, NothingIsPlannedForMoreThanASample) {
+  const TemporaryFolder place;
+  put_ranks_of("qwen3_moe", {4, 3, 1, 8, 4}, 1, place / "run");
+  EXPECT_THAT(asked_of_ranks(place / "run", 64).next, HasSubstr(" --to legacy --tp 64 "));
 }
 
 TEST(DiagnoseFiles, OneOfTheNumbersIsMissing) {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "diagnose/diagnose_conversion.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 
@@ -54,8 +56,18 @@ void add_impossible_sizes(const DiagnosedPlace& place, const AxisSizes& believed
 
 void add_refused_conversion(const DiagnosedPlace& place, std::string_view target,
                             const AxisSizes& believed, Diagnosis& diagnosis) {
-  const auto prepared = prepare_conversion(request_for(place, target, believed));
-  if (prepared) return;
+  ConvertRequest request = request_for(place, target, believed);
+  auto prepared = prepare_conversion(request);
+  std::string rows;
+  if (!prepared && prepared.error().code == Code::kVocabularyNotDivisible) {
+    request.make_vocab_size_divisible_by = kUsualRows;
+    rows = fmt::format(" --make-vocab-size-divisible-by {}", kUsualRows);
+    prepared = prepare_conversion(request);
+  }
+  if (prepared) {
+    diagnosis.next += rows;
+    return;
+  }
   const Error& error = prepared.error();
   if (!place.has_config && asks_for_model(error.code)) {
     diagnosis.next += kModelFlag;

@@ -11,6 +11,7 @@
 
 #include "base/shell_path.h"
 #include "diagnose/diagnose_arguments.h"
+#include "diagnose/diagnose_conversion.h"
 #include "format/legacy/legacy_file.h"
 #include "format/legacy/padding_rows.h"
 #include "format/legacy/rank_file_end.h"
@@ -22,6 +23,7 @@
 #include "layout/classify_legacy.h"
 #include "layout/sample_choice.h"
 #include "layout/texts.h"
+#include "remote/open_path.h"
 #include "state/document_names.h"
 #include "state/recorded_run.h"
 
@@ -42,6 +44,8 @@ class LegacyDiagnosis {
     evidence_.path = shell_path(path);
     read_.traits = candidate.format->traits();
     evidence_.flag = flag_of(candidate);
+    place_ = {std::string(path), std::string(candidate.format->name()),
+              evidence_.path + evidence_.flag};
     evidence_.leftovers = survey.leftovers;
     evidence_.believed = request.believed;
     for (const FolderListing& listing : survey.ranks) {
@@ -72,6 +76,7 @@ class LegacyDiagnosis {
       verdict.diagnosis.evidence.push_back(phrase("args.writer", {{"writer", writer_}}));
     }
     add_contradictions(verdict.diagnosis);
+    add_refusal(verdict, groups.models.size());
     return std::move(verdict.diagnosis);
   }
 
@@ -163,9 +168,20 @@ class LegacyDiagnosis {
     }
     const std::size_t before = diagnosis.findings.size();
     add_legacy_contradictions(std::move(read_), diagnosis);
-    if (diagnosis.findings.size() > before) {
+    was_contradicted_ = diagnosis.findings.size() > before;
+    if (was_contradicted_) {
       diagnosis.next = "shardwright verify " + evidence_.path + evidence_.flag;
     }
+  }
+
+  // Planning reads the file of each rank, and those of optimizers: not of thousands, and not from a
+  // server.
+  void add_refusal(LegacyVerdict& verdict, std::size_t ranks) {
+    Diagnosis& diagnosis = verdict.diagnosis;
+    const bool is_cleared_up = verdict.conversion && !was_contradicted_;
+    if (!is_cleared_up || ranks > kMostSamples || is_remote_path(place_.path)) return;
+    add_refused_conversion(place_, verdict.conversion->format, verdict.conversion->sizes,
+                           diagnosis);
   }
 
   // Whether the finding about padding rows can say more with two of them read.
@@ -256,7 +272,9 @@ class LegacyDiagnosis {
   const DiagnoseRequest& request_;
   LegacyEvidence evidence_;
   ReadRanks read_;
+  DiagnosedPlace place_;
   std::string_view writer_;
+  bool was_contradicted_ = false;
 };
 
 }  // namespace

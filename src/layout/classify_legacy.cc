@@ -147,36 +147,44 @@ bool has(const Diagnosis& diagnosis, std::string_view code) {
   return std::ranges::any_of(diagnosis.findings, [&](const Finding& f) { return f.code == code; });
 }
 
+// The conversion that makes the data usable: into what the caller's run asks for, or else into what
+// any run loads.
+NextConversion next_conversion(const LegacyEvidence& evidence, const LegacyReading& reading,
+                               const Diagnosis& diagnosis) {
+  if (!has(diagnosis, "L05")) return {"torch_dist", reading.sizes};
+  AxisSizes wanted = reading.sizes;
+  const AxisSizes& believed = evidence.believed;
+  if (believed.tensor) wanted.tensor = believed.tensor;
+  if (believed.pipeline) wanted.pipeline = believed.pipeline;
+  if (believed.expert && reading.has_experts) wanted.expert = believed.expert;
+  if (believed.expert_tensor && reading.has_experts) wanted.expert_tensor = believed.expert_tensor;
+  return {"legacy", wanted};
+}
+
 // What to type next: first what has to be cleared up, then what makes the data usable.
-std::string next_command(const LegacyEvidence& evidence, const LegacyReading& reading,
-                         const Diagnosis& diagnosis) {
+void add_next(const LegacyEvidence& evidence, const LegacyReading& reading,
+              LegacyVerdict& verdict) {
+  Diagnosis& diagnosis = verdict.diagnosis;
   const NumberedFolder& first = reading.groups.models.front();
+  const std::string shown = evidence.path + evidence.flag;
   if (diagnosis.confidence == Confidence::kAmbiguous) {
     std::int64_t most = 0;
     for (const NumberedFolder& folder : reading.groups.models) {
       most = std::max(most, folder.numbers.back());
     }
-    return fmt::format("shardwright diagnose {}{} --pp {}", evidence.path, evidence.flag, most + 1);
+    diagnosis.next = fmt::format("shardwright diagnose {} --pp {}", shown, most + 1);
+  } else if (diagnosis.complete == false || has(diagnosis, "L35") || has(diagnosis, "L40")) {
+    // It lists all that is lost, and what else is wrong.
+    diagnosis.next = "shardwright verify " + shown;
+  } else if (has(diagnosis, "L27")) {
+    diagnosis.next =
+        fmt::format("shardwright inspect {}/{}/{}", evidence.path, first.name, first.file);
+  } else if (diagnosis.has_errors() && !has(diagnosis, "L05")) {
+    diagnosis.next = diagnose_command(evidence, reading);
+  } else {
+    verdict.conversion = next_conversion(evidence, reading, diagnosis);
+    diagnosis.next = convert_command(shown, verdict.conversion->format, verdict.conversion->sizes);
   }
-  // It lists all that is lost, and what else is wrong.
-  if (diagnosis.complete == false || has(diagnosis, "L35") || has(diagnosis, "L40")) {
-    return "shardwright verify " + evidence.path + evidence.flag;
-  }
-  if (has(diagnosis, "L27")) {
-    return fmt::format("shardwright inspect {}/{}/{}", evidence.path, first.name, first.file);
-  }
-  if (has(diagnosis, "L05")) {
-    AxisSizes wanted = reading.sizes;
-    const AxisSizes& believed = evidence.believed;
-    if (believed.tensor) wanted.tensor = believed.tensor;
-    if (believed.pipeline) wanted.pipeline = believed.pipeline;
-    if (believed.expert && reading.has_experts) wanted.expert = believed.expert;
-    if (believed.expert_tensor && reading.has_experts)
-      wanted.expert_tensor = believed.expert_tensor;
-    return convert_command(evidence.path + evidence.flag, "legacy", wanted);
-  }
-  if (diagnosis.has_errors()) return diagnose_command(evidence, reading);
-  return convert_command(evidence.path + evidence.flag, "torch_dist", reading.sizes);
 }
 
 void add_open_question(const LegacyReading& reading, Diagnosis& diagnosis) {
@@ -248,9 +256,11 @@ std::string expected_pattern(const LegacyReading& reading) {
 
 LegacyVerdict classify_legacy(const LegacyEvidence& evidence) {
   FolderGroups groups = group_folders(evidence.folders);
-  if (groups.models.empty()) return {without_models(evidence, groups), std::nullopt};
+  if (groups.models.empty()) return {without_models(evidence, groups), std::nullopt, std::nullopt};
   const std::vector<std::size_t> arities = arities_of(groups.models);
-  if (arities.size() > 1) return {mixed_arities(evidence, groups, arities), std::nullopt};
+  if (arities.size() > 1) {
+    return {mixed_arities(evidence, groups, arities), std::nullopt, std::nullopt};
+  }
 
   LegacyReading reading = read_legacy_layout(evidence, std::move(groups));
   Diagnosis diagnosis;
@@ -289,8 +299,9 @@ LegacyVerdict classify_legacy(const LegacyEvidence& evidence) {
   add_asked_pattern(evidence, reading, diagnosis);
   add_bytes_read(evidence, diagnosis);
   std::ranges::stable_sort(diagnosis.findings, {}, &Finding::code);
-  diagnosis.next = next_command(evidence, reading, diagnosis);
-  return {std::move(diagnosis), std::move(reading.question)};
+  LegacyVerdict verdict = {std::move(diagnosis), reading.question, std::nullopt};
+  add_next(evidence, reading, verdict);
+  return verdict;
 }
 
 }  // namespace shardwright
