@@ -16,7 +16,7 @@
 #include "layout/fsdp_name.h"
 #include "layout/rank_order.h"
 #include "layout/strided_shards.h"
-#include "shardwright/convert.h"
+#include "shardwright/convert_request.h"
 
 namespace shardwright {
 namespace {

@@ -28,7 +28,8 @@ PUBLIC = {
     "error": "base", "tensor": "tensor", "catalog": "tensor", "quantised": "tensor",
     "quantising": "tensor", "versioned_names": "tensor", "storage": "io", "format": "format",
     "checkpoint": "io", "layout": "layout", "parallel": "layout",
-    "mapping": "model", "plan": "plan", "execute": "exec", "convert": "format", "parts": "convert", "verify": "verify", "merge": "merge",
+    "mapping": "model", "plan": "plan", "execute": "exec", "convert_request": "format",
+    "prepared_conversion": "format", "convert": "convert", "parts": "convert", "verify": "verify", "merge": "merge",
     "diagnose": "layout", "reader": "verify",
 }  # fmt: skip
 # Where dialects meet: the files above `format` that still include headers of a format's own folder.

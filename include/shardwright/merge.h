@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "shardwright/convert.h"
 #include "shardwright/diagnose.h"
+#include "shardwright/prepared_conversion.h"
 
 namespace shardwright {
 

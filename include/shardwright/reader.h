@@ -12,7 +12,7 @@
 #include <string_view>
 #include <vector>
 
-#include "shardwright/convert.h"
+#include "shardwright/prepared_conversion.h"
 
 namespace shardwright {
 

@@ -7,7 +7,8 @@
 
 #include "model/argument_check.h"
 #include "model/config.h"
-#include "shardwright/convert.h"
+#include "shardwright/checkpoint.h"
+#include "shardwright/convert_request.h"
 
 namespace shardwright {
 

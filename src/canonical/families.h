@@ -7,7 +7,7 @@
 #include "model/config.h"
 #include "model/mappings.h"
 #include "shardwright/checkpoint.h"
-#include "shardwright/convert.h"
+#include "shardwright/convert_request.h"
 #include "shardwright/error.h"
 #include "state/source_keys.h"
 

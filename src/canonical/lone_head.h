@@ -4,8 +4,9 @@
 #include <initializer_list>
 
 #include "base/notes.h"
+#include "shardwright/catalog.h"
 #include "shardwright/checkpoint.h"
-#include "shardwright/convert.h"
+#include "shardwright/convert_request.h"
 
 namespace shardwright {
 

@@ -10,7 +10,8 @@
 #include "model/differing_settings.h"
 #include "model/interleaved_gates.h"
 #include "model/mapping_file.h"
-#include "shardwright/convert.h"
+#include "shardwright/checkpoint.h"
+#include "shardwright/convert_request.h"
 
 namespace shardwright {
 

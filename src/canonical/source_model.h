@@ -8,8 +8,9 @@
 #include "base/notes.h"
 #include "exec/jobs.h"
 #include "model/component_names.h"
+#include "shardwright/catalog.h"
 #include "shardwright/checkpoint.h"
-#include "shardwright/convert.h"
+#include "shardwright/convert_request.h"
 
 namespace shardwright {
 

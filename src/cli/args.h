@@ -12,7 +12,7 @@
 #include "cli/console_options.h"
 #include "cli/show_text.h"
 #include "report/report.h"
-#include "shardwright/convert.h"
+#include "shardwright/convert_request.h"
 #include "shardwright/diagnose.h"
 #include "shardwright/merge.h"
 #include "shardwright/parts.h"

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "shardwright/convert.h"
+#include "shardwright/convert_request.h"
 #include "shardwright/parts.h"
 
 namespace CLI {

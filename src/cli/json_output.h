@@ -10,8 +10,8 @@
 #include "cli/json_writer.h"
 #include "cli/pickle_warnings.h"
 #include "shardwright/checkpoint.h"
-#include "shardwright/convert.h"
 #include "shardwright/diagnose.h"
+#include "shardwright/prepared_conversion.h"
 
 namespace shardwright::cli {
 

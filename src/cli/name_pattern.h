@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "shardwright/convert.h"
+#include "shardwright/prepared_conversion.h"
 
 namespace shardwright::cli {
 

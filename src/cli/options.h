@@ -10,7 +10,7 @@
 #include <string_view>
 #include <vector>
 
-#include "shardwright/convert.h"
+#include "shardwright/convert_request.h"
 #include "shardwright/diagnose.h"
 
 namespace CLI {

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "cli/json_writer.h"
-#include "shardwright/convert.h"
+#include "shardwright/prepared_conversion.h"
 
 namespace shardwright::cli {
 

@@ -9,8 +9,9 @@
 #include <vector>
 
 #include "report/run_facts.h"
+#include "shardwright/catalog.h"
 #include "shardwright/checkpoint.h"
-#include "shardwright/convert.h"
+#include "shardwright/convert_request.h"
 #include "shardwright/parallel.h"
 
 namespace shardwright::cli {

@@ -5,7 +5,7 @@
 #include "io/source_files.h"
 #include "shardwright/catalog.h"
 #include "shardwright/checkpoint.h"
-#include "shardwright/convert.h"
+#include "shardwright/convert_request.h"
 
 namespace shardwright {
 

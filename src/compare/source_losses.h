@@ -4,8 +4,9 @@
 #include <string>
 #include <vector>
 
+#include "shardwright/catalog.h"
 #include "shardwright/checkpoint.h"
-#include "shardwright/convert.h"
+#include "shardwright/convert_request.h"
 
 namespace shardwright {
 

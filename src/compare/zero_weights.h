@@ -2,8 +2,9 @@
 #pragma once
 
 #include "exec/jobs.h"
+#include "shardwright/catalog.h"
 #include "shardwright/checkpoint.h"
-#include "shardwright/convert.h"
+#include "shardwright/convert_request.h"
 
 namespace shardwright {
 

@@ -9,7 +9,7 @@
 #include "canonical/model_facts.h"
 #include "format/target_parts.h"
 #include "model/adapter_tensors.h"
-#include "shardwright/convert.h"
+#include "shardwright/convert_request.h"
 
 namespace shardwright {
 

@@ -5,7 +5,7 @@
 
 #include "format/target_format.h"
 #include "model/quantise_choice.h"
-#include "shardwright/convert.h"
+#include "shardwright/convert_request.h"
 
 namespace shardwright {
 

@@ -8,8 +8,9 @@
 #include "compare/master_form.h"
 #include "model/component_names.h"
 #include "model/mappings.h"
+#include "shardwright/catalog.h"
 #include "shardwright/checkpoint.h"
-#include "shardwright/convert.h"
+#include "shardwright/convert_request.h"
 
 namespace shardwright {
 

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "shardwright/convert.h"
-
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <gmock/gmock.h>
@@ -14,6 +12,7 @@
 #include "convert/golden.h"
 #include "format/legacy/legacy_file.h"
 #include "io/memory_directory.h"
+#include "shardwright/prepared_conversion.h"
 #include "state/common_state.h"
 #include "state/recorded_run.h"
 #include "testing/golden_files.h"

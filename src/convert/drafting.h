@@ -11,7 +11,7 @@
 #include "format/target_format.h"
 #include "model/interleaved_gates.h"
 #include "model/mappings.h"
-#include "shardwright/convert.h"
+#include "shardwright/prepared_conversion.h"
 
 namespace shardwright {
 

@@ -5,7 +5,7 @@
 #include "model/arguments.h"
 #include "model/vocabulary_rows.h"
 #include "shardwright/checkpoint.h"
-#include "shardwright/convert.h"
+#include "shardwright/convert_request.h"
 
 namespace shardwright {
 

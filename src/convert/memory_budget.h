@@ -3,7 +3,9 @@
 
 #include <cstdint>
 
-#include "shardwright/convert.h"
+#include "shardwright/checkpoint.h"
+#include "shardwright/convert_request.h"
+#include "shardwright/plan.h"
 
 namespace shardwright {
 

@@ -17,7 +17,7 @@
 #include "convert/legacy_golden.h"
 #include "dcp/torch_items.h"
 #include "io/memory_directory.h"
-#include "shardwright/convert.h"
+#include "shardwright/prepared_conversion.h"
 #include "testing/golden_files.h"
 #include "testing/temporary_folder.h"
 #include "testing/tensor_records.h"

@@ -16,7 +16,7 @@
 #include "convert/coworkers.h"
 #include "convert/piece_shares.h"
 #include "exec/piece_sharing.h"
-#include "shardwright/convert.h"
+#include "shardwright/prepared_conversion.h"
 
 namespace shardwright {
 

@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-#include "shardwright/convert.h"
+#include "shardwright/prepared_conversion.h"
 #include "testing/golden_files.h"
 
 namespace shardwright {

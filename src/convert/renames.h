@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "plan/draft.h"
-#include "shardwright/convert.h"
+#include "shardwright/prepared_conversion.h"
 
 namespace shardwright {
 

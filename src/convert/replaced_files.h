@@ -4,7 +4,7 @@
 #include <span>
 #include <string>
 
-#include "shardwright/convert.h"
+#include "shardwright/prepared_conversion.h"
 
 namespace shardwright {
 

@@ -4,7 +4,7 @@
 #include <nlohmann/json_fwd.hpp>
 #include <string_view>
 
-#include "shardwright/convert.h"
+#include "shardwright/convert_request.h"
 
 namespace shardwright {
 

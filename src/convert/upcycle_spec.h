@@ -3,7 +3,7 @@
 
 #include <string_view>
 
-#include "shardwright/convert.h"
+#include "shardwright/convert_request.h"
 
 namespace shardwright {
 

@@ -9,7 +9,7 @@
 #include "base/code_group.h"
 #include "format/targets.h"
 #include "layout/finding_rules.h"
-#include "shardwright/convert.h"
+#include "shardwright/prepared_conversion.h"
 
 namespace shardwright {
 namespace {

@@ -7,8 +7,9 @@
 
 #include "format/target_parts.h"
 #include "model/component_route.h"
+#include "shardwright/catalog.h"
 #include "shardwright/checkpoint.h"
-#include "shardwright/convert.h"
+#include "shardwright/convert_request.h"
 
 namespace shardwright {
 

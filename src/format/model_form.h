@@ -10,7 +10,7 @@
 #include "layout/lost_parts.h"
 #include "shardwright/catalog.h"
 #include "shardwright/checkpoint.h"
-#include "shardwright/convert.h"
+#include "shardwright/convert_request.h"
 
 namespace shardwright {
 

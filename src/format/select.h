@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "shardwright/catalog.h"
-#include "shardwright/convert.h"
+#include "shardwright/convert_request.h"
 
 namespace shardwright {
 

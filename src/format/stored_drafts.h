@@ -5,8 +5,9 @@
 #include <vector>
 
 #include "format/target_parts.h"
+#include "shardwright/catalog.h"
 #include "shardwright/checkpoint.h"
-#include "shardwright/convert.h"
+#include "shardwright/convert_request.h"
 
 namespace shardwright {
 

@@ -7,8 +7,8 @@
 
 #include "format/target_parts.h"
 #include "model/mapping_file.h"
-#include "shardwright/convert.h"
 #include "shardwright/plan.h"
+#include "shardwright/prepared_conversion.h"
 
 namespace shardwright {
 

@@ -14,7 +14,8 @@
 #include "model/component_names.h"
 #include "model/component_route.h"
 #include "plan/draft.h"
-#include "shardwright/convert.h"
+#include "shardwright/convert_request.h"
+#include "shardwright/plan.h"
 
 namespace shardwright {
 

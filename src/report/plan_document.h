@@ -3,7 +3,7 @@
 
 #include <nlohmann/json_fwd.hpp>
 
-#include "shardwright/convert.h"
+#include "shardwright/prepared_conversion.h"
 
 namespace shardwright {
 

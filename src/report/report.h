@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "shardwright/convert.h"
+#include "shardwright/prepared_conversion.h"
 #include "shardwright/verify.h"
 
 namespace shardwright {

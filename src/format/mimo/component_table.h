@@ -8,8 +8,8 @@
 
 #include "format/mimo/source.h"
 #include "shardwright/checkpoint.h"
-#include "shardwright/convert.h"
 #include "shardwright/diagnose.h"
+#include "shardwright/prepared_conversion.h"
 #include "shardwright/storage.h"
 
 namespace shardwright {

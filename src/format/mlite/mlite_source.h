@@ -7,7 +7,7 @@
 
 #include "layout/mlite_layout.h"
 #include "shardwright/catalog.h"
-#include "shardwright/convert.h"
+#include "shardwright/convert_request.h"
 
 namespace shardwright {
 

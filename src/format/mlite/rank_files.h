@@ -7,7 +7,7 @@
 
 #include "format/target_parts.h"
 #include "shardwright/checkpoint.h"
-#include "shardwright/convert.h"
+#include "shardwright/convert_request.h"
 #include "shardwright/storage.h"
 
 namespace shardwright {
