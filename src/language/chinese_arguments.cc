@@ -67,9 +67,15 @@ std::span<const Sentence> chinese_of_arguments() {
       {"layers have a sliding window of sliding_window = {} tokens, as {} says, which the "
        "arguments leave out",
        "按 {1}，各层的滑动窗口为 sliding_window = {0} 个 token，而参数略去了它"},
-      {"norms in Mamba mixers have an epsilon of {}, as the model's others, where Megatron-Core's "
-       "have {}",
-       "Mamba mixer 中的 norm 与模型其他 norm 一样 epsilon 为 {}，而 Megatron-Core 的为 {}"},
+      {"norms in Mamba mixers have an epsilon of {}, where Megatron-Core's have {}",
+       "Mamba mixer 中 norm 的 epsilon 为 {}，而 Megatron-Core 的为 {}"},
+      {"no expert drops tokens, where Megatron-Core's drop those beyond {} = {} times their even "
+       "share",
+       "专家不丢弃 token，而 Megatron-Core 丢弃超过平均份额 {} = {} 倍的 token"},
+      {"experts are chosen and weighed by their scores alone, where {} = {} has a way of its own",
+       "专家只按得分选择和加权，而 {} = {} 另有其方式"},
+      {"config.json says {} = {} and {} = {}; the first is taken",
+       "config.json 中 {} = {}，而 {} = {}；采用前者"},
       {"steps of Mamba mixers are kept within {} = {}, where Megatron-Core keeps them as they are",
        "Mamba mixer 的步长限制在 {} = {} 之内，而 Megatron-Core 不加限制"},
       {"models of family {} compute otherwise than the run: {}",

@@ -3,6 +3,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
+#include <string>
+#include <string_view>
 #include <utility>
 
 #include "base/fail.h"
@@ -85,6 +88,13 @@ class ArgsBuilder {
   }
 
  private:
+  /// A setting of config.json, and the argument that it makes.
+  struct Said {
+    std::string_view setting;
+    ArgValue value;
+    ArgValue meant;
+  };
+
   /// Whether a size is known to be zero.
   [[nodiscard]] bool lacks(const std::string& size) const {
     const auto found = sizes_.find(size);
@@ -144,6 +154,7 @@ class ArgsBuilder {
     if (found == nullptr && rule.unset && says_null(rule.hf)) return;
     if (found == nullptr && rule.fallback) found = &*rule.fallback;
     if (found == nullptr) return;
+    if (rule.map.empty()) check_other_names(rule);
     ArgValue value = *found;
     if (!rule.map.empty()) {
       const auto same = [&](const auto& pair) { return same_value(pair.first, value); };
@@ -171,6 +182,22 @@ class ArgsBuilder {
                       rule.hf[0], to_string(value), rule.args[0]));
     }
     set(rule.args[0], std::move(value));
+  }
+
+  // One argument of Megatron's has what several settings say. Software that reads another of them
+  // has another model.
+  void check_other_names(const ConfigRule& rule) {
+    const FlagName flag = flag_name(rule.args[0]);
+    for (const std::string& name : rule.hf) {
+      const ArgValue* value = find_set(hf_, name);
+      if (value == nullptr) continue;
+      const Said said{name, *value, flag.negated ? inverse(*value) : *value};
+      const auto [entry, is_first] = said_.try_emplace(flag.name, said);
+      const Said& first = entry->second;
+      if (is_first || same_value(said.meant, first.meant)) continue;
+      note(translated("config.json says {} = {} and {} = {}; the first is taken", first.setting,
+                      to_string(first.value), name, to_string(*value)));
+    }
   }
 
   void apply_encoded(const ConfigRule& rule) {
@@ -393,6 +420,7 @@ class ArgsBuilder {
   const Arguments hf_;
   const ModelSizes& sizes_;
   const TensorIndex* present_;
+  std::map<std::string_view, Said> said_;  ///< of each argument, the first that says it
   ArgsFromConfig result_;
 };
 

@@ -257,6 +257,24 @@ TEST(MiniMaxM2, RotatesThePartThatItsConfigCounts) {
   EXPECT_THAT(family_refusal(json), HasSubstr("rotary_dim: found '64'"));
 }
 
+TEST(MiniMaxM2, SettingsThatContradictEachOtherAreTold) {
+  const auto notes_of = [](const Json& json) {
+    const auto config = read_hf_config(json.dump());
+    return args_from_hf_config(**find_family(shipped_mappings(), *config), *config)->notes;
+  };
+  Json json = minimax_m2();
+  json.erase("rotary_dim");
+  json.erase("rope_theta");
+  json["partial_rotary_factor"] = 0.5;
+  json["rope_parameters"] = {{"partial_rotary_factor", 0.25}, {"rope_theta", 5000000}};
+  const auto told = Contains(
+      "config.json says partial_rotary_factor = 0.5 and rope.partial_rotary_factor = 0.25; the "
+      "first is taken");
+  EXPECT_THAT(notes_of(json), told);
+  json["rope_parameters"]["partial_rotary_factor"] = 0.5;
+  EXPECT_THAT(notes_of(json), testing::Not(Contains(HasSubstr("the first is taken"))));
+}
+
 TEST(Ernie, GivesFirstLastAndIntervalOfTheLayersWithExperts) {
   List frequency(28, 1);
   frequency[0] = 0;

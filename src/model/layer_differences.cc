@@ -54,13 +54,14 @@ bool has_mixers(const Arguments& args) {
          find_set(args, "mamba_num_heads") != nullptr;
 }
 
-void add_epsilon_of_mixers(const Arguments& args, std::vector<std::string>& told) {
+void add_epsilon_of_mixers(const Mapping& mapping, const Arguments& args,
+                           std::vector<std::string>& told) {
   const ArgValue* const said = first_said(args, "layernorm_epsilon|norm_epsilon").value;
-  const std::optional<double> epsilon = said == nullptr ? std::nullopt : as_number(*said);
+  std::optional<double> epsilon = said == nullptr ? std::nullopt : as_number(*said);
+  if (mapping.mixer_epsilon) epsilon = mapping.mixer_epsilon;
   if (!epsilon || *epsilon == kMixersEpsilon) return;
   told.push_back(
-      translated("norms in Mamba mixers have an epsilon of {}, as the model's others, where "
-                 "Megatron-Core's have {}",
+      translated("norms in Mamba mixers have an epsilon of {}, where Megatron-Core's have {}",
                  *epsilon, kMixersEpsilon));
 }
 
@@ -84,7 +85,7 @@ std::vector<std::string> layer_differences(const Mapping& mapping, const Argumen
   std::vector<std::string> told;
   add_windows(mapping, hf, args, told);
   if (has_mixers(args)) {
-    add_epsilon_of_mixers(args, told);
+    add_epsilon_of_mixers(mapping, args, told);
     add_limits_of_steps(mapping, hf, told);
   }
   return told;

@@ -56,6 +56,12 @@ TEST(LayerDifferences, TheEpsilonOfMambaMixers) {
   const auto told = Contains(HasSubstr("norms in Mamba mixers have an epsilon of 1e-06"));
   EXPECT_THAT(layer_notes("bamba", mixers("rms_norm_eps", {{"rms_norm_eps", 1e-6}})), told);
   EXPECT_THAT(layer_notes("bamba", mixers("rms_norm_eps", LayersJson::object())), Not(told));
+  const Arguments hybrid = {{"mamba_state_dim", std::int64_t{16}},
+                            {"mamba_num_heads", std::int64_t{4}},
+                            {"norm_epsilon", 1e-6}};
+  EXPECT_THAT(layer_differences(shipped("bamba"), {}, hybrid), told);
+  EXPECT_THAT(layer_differences(shipped("zamba2"), {}, hybrid), testing::IsEmpty())
+      << "its mixers have one of their own";
   const LayersJson other = {{"layer_norm_epsilon", 1e-6}};
   EXPECT_THAT(layer_notes("nemotron_h", mixers("layer_norm_epsilon", other)), told);
   const LayersJson llama = {{"hidden_size", 64},        {"intermediate_size", 96},

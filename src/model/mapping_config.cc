@@ -118,8 +118,8 @@ Result<SizeShown> parse_shown_by(const JsonNode& node) {
 
 }  // namespace
 
-Result<std::optional<double>> parse_latent_epsilon(const JsonNode& root) {
-  const std::optional<JsonNode> node = root.find("latent_epsilon");
+Result<std::optional<double>> parse_epsilon(const JsonNode& root, std::string_view key) {
+  const std::optional<JsonNode> node = root.find(key);
   if (!node || node->value().is_null()) return std::optional<double>();
   const Json& value = node->value();
   if (value.is_number_float() && value.get<double>() > 0.0)

@@ -388,7 +388,8 @@ Status parse_identity(const JsonNode& root, bool is_abstract, Mapping& mapping) 
   mapping.needs_config = SW_TRY(parse_needed_config(root));
   mapping.inferred = SW_TRY(flag_or(root, "inferred", true));
   mapping.beyond_args = SW_TRY(texts_or_none(root, "beyond_args"));
-  mapping.latent_epsilon = SW_TRY(parse_latent_epsilon(root));
+  mapping.latent_epsilon = SW_TRY(parse_epsilon(root, "latent_epsilon"));
+  mapping.mixer_epsilon = SW_TRY(parse_epsilon(root, "mixer_epsilon"));
   mapping.token_tables = SW_TRY(texts_or_none(root, "token_tables"));
   mapping.float32_names = SW_TRY(texts_or_none(root, "float32"));
   if (is_abstract) return {};
@@ -403,13 +404,13 @@ Status parse_identity(const JsonNode& root, bool is_abstract, Mapping& mapping) 
 
 Result<Mapping> parse_resolved(const JsonNode& root, bool is_abstract) {
   SW_TRY(root.only(
-      {"$schema",       "about",          "family",     "extends",      "abstract",
-       "architectures", "model_types",    "needs_args", "needs_config", "inferred",
-       "beyond_args",   "config_section", "sizes",      "indices",      "groups",
-       "rules",         "copies",         "ignore",     "config",       "components",
-       "alike",         "models",         "names_from", "library",      "torch_dist_prefix",
-       "computed",      "token_tables",   "modules",    "float32",      "holds",
-       "latent_epsilon"}));
+      {"$schema",        "about",          "family",     "extends",      "abstract",
+       "architectures",  "model_types",    "needs_args", "needs_config", "inferred",
+       "beyond_args",    "config_section", "sizes",      "indices",      "groups",
+       "rules",          "copies",         "ignore",     "config",       "components",
+       "alike",          "models",         "names_from", "library",      "torch_dist_prefix",
+       "computed",       "token_tables",   "modules",    "float32",      "holds",
+       "latent_epsilon", "mixer_epsilon"}));
   Mapping mapping;
   SW_TRY(parse_identity(root, is_abstract, mapping));
   const KnownNames known = SW_TRY(parse_numbers(root, mapping));

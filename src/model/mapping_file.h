@@ -228,6 +228,7 @@ struct Mapping {
   std::vector<std::string> beyond_args;  ///< what its models compute and no argument says
   /// That of the norms of latent attention's compressed vectors, where it is not the model's.
   std::optional<double> latent_epsilon;
+  std::optional<double> mixer_epsilon;  ///< likewise of the norms in Mamba mixers
   /// How the names of tensors end, on either side, that have an entry for each token which nobody
   /// can make up for a new one, or not where new rows go.
   std::vector<std::string> token_tables;

@@ -456,23 +456,24 @@ TEST(Schema, DefinesEveryFieldThatTheParserKnows) {
   EXPECT_EQ(schema["$schema"], "https://json-schema.org/draft/2020-12/schema");
   std::set<std::string> keys;
   collect_keys(schema, keys);
-  for (const char* field : {"family",      "extends",     "abstract",     "architectures",
-                            "model_types", "needs_args",  "needs_config", "side",
-                            "sizes",       "indices",     "groups",       "rules",
-                            "copies",      "ignore",      "config",       "about",
-                            "args_if",     "default",     "optional",     "flag",
-                            "first_wins",  "size",        "observed",     "use",
-                            "for",         "megatron",    "hf",           "if",
-                            "unless",      "one_of",      "transform",    "aliases",
-                            "vocabulary",  "dtype",       "add",          "permute",
-                            "shape",       "axis",        "extents",      "heads",
-                            "head_dim",    "output_gate", "count",        "parts",
-                            "role",        "rows",        "repeat",       "stride",
-                            "offset",      "ways",        "value",        "original",
-                            "emitted",     "kind",        "args",         "map",
-                            "else",        "when_set",    "integer",      "inferred",
-                            "beyond_args", "inert",       "named",        "none_without",
-                            "computed",    "alike",       "holds",        "latent_epsilon"}) {
+  for (const char* field : {"family",       "extends",     "abstract",     "architectures",
+                            "model_types",  "needs_args",  "needs_config", "side",
+                            "sizes",        "indices",     "groups",       "rules",
+                            "copies",       "ignore",      "config",       "about",
+                            "args_if",      "default",     "optional",     "flag",
+                            "first_wins",   "size",        "observed",     "use",
+                            "for",          "megatron",    "hf",           "if",
+                            "unless",       "one_of",      "transform",    "aliases",
+                            "vocabulary",   "dtype",       "add",          "permute",
+                            "shape",        "axis",        "extents",      "heads",
+                            "head_dim",     "output_gate", "count",        "parts",
+                            "role",         "rows",        "repeat",       "stride",
+                            "offset",       "ways",        "value",        "original",
+                            "emitted",      "kind",        "args",         "map",
+                            "else",         "when_set",    "integer",      "inferred",
+                            "beyond_args",  "inert",       "named",        "none_without",
+                            "computed",     "alike",       "holds",        "latent_epsilon",
+                            "mixer_epsilon"}) {
     EXPECT_TRUE(keys.contains(field)) << field;
   }
 }

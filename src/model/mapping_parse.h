@@ -34,8 +34,10 @@ struct KnownNames {
 
 [[nodiscard]] Result<SizeRule> parse_size_rule(const std::string& name, const JsonNode& node,
                                                const KnownNames& known);
-/// The file's `latent_epsilon`. Null where a family that it extends has one and it has none.
-[[nodiscard]] Result<std::optional<double>> parse_latent_epsilon(const JsonNode& root);
+/// The file's `latent_epsilon` or `mixer_epsilon`. Null where a family that it extends has one and
+/// it has none.
+[[nodiscard]] Result<std::optional<double>> parse_epsilon(const JsonNode& root,
+                                                          std::string_view key);
 
 [[nodiscard]] Result<ConfigRule> parse_config_rule(const std::string& name, const JsonNode& node,
                                                    const KnownNames& known);

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <optional>
 #include <string_view>
 
 #include "base/fail.h"
@@ -75,6 +76,32 @@ void add_groups_of_experts(const Mapping& mapping, const Arguments& hf, const Ar
                  best, summed));
 }
 
+// A router that keeps to a capacity does so in evaluation too.
+void add_dropped_tokens(const Arguments& args, std::vector<std::string>& told) {
+  constexpr std::array<std::string_view, 2> kFactors = {"moe_expert_capacity_factor",
+                                                        "moe_expert_rank_capacity_factor"};
+  for (const std::string_view name : kFactors) {
+    const ArgValue* const said = find_set(args, name);
+    const std::optional<double> factor = said == nullptr ? std::nullopt : as_number(*said);
+    if (!has_experts(args) || !factor || *factor < 0.0) continue;
+    told.push_back(
+        translated("no expert drops tokens, where Megatron-Core's drop those beyond {} = {} times "
+                   "their even share",
+                   name, *factor));
+  }
+}
+
+void add_balancing(const Arguments& args, std::vector<std::string>& told) {
+  constexpr std::string_view kName = "moe_router_load_balancing_type";
+  const ArgValue* const said = find_set(args, kName);
+  const bool is_own = is_text(said, "sinkhorn") || is_text(said, "quantile_balancing");
+  if (!has_experts(args) || !is_own) return;
+  told.push_back(
+      translated("experts are chosen and weighed by their scores alone, where {} = {} has a way of "
+                 "its own",
+                 kName, to_string(*said)));
+}
+
 }  // namespace
 
 std::vector<std::string> routing_differences(const Mapping& mapping, const Arguments& hf,
@@ -82,6 +109,8 @@ std::vector<std::string> routing_differences(const Mapping& mapping, const Argum
   std::vector<std::string> told;
   add_groups_of_experts(mapping, hf, args, told);
   add_single_expert(mapping, hf, args, told);
+  add_dropped_tokens(args, told);
+  add_balancing(args, told);
   return told;
 }
 

@@ -12,8 +12,8 @@ namespace shardwright {
 /// How Megatron-Core's router weighs and chooses experts otherwise than the model of a config.json,
 /// although the arguments say what they can: sentences without full stop, for notes of either
 /// direction. `hf`: the config's values in the mapping's section. Pure. Sources:
-/// group_limited_topk and topk_routing_with_score_function in
-/// megatron/core/transformer/moe/moe_utils.py.
+/// group_limited_topk, topk_routing_with_score_function and apply_router_token_dropping in
+/// megatron/core/transformer/moe/moe_utils.py, TopKRouter in router.py.
 [[nodiscard]] std::vector<std::string> routing_differences(const Mapping& mapping,
                                                            const Arguments& hf,
                                                            const Arguments& args);

@@ -86,6 +86,28 @@ TEST(RoutingDifferences, OfARunAreToldToo) {
               Contains(HasSubstr("by their best 2, where Megatron-Core sums their best 4")));
 }
 
+TEST(RoutingDifferences, RunsThatDropTokensOrBalanceOtherwise) {
+  const RoutedJson two = {{"num_experts_per_tok", 2}};
+  const auto told_of = [&](const std::string& family, const std::string& name, ArgValue value) {
+    return notes_of_routed_run(family, two, {{name, std::move(value)}});
+  };
+  const auto dropping = Contains(HasSubstr("no expert drops tokens"));
+  for (const char* name : {"moe_expert_capacity_factor", "moe_expert_rank_capacity_factor"}) {
+    EXPECT_THAT(told_of("mixtral", name, 1.5),
+                Contains(HasSubstr(std::string(name) + " = 1.5 times their even share")));
+    EXPECT_THAT(told_of("mixtral", name, -1.0), Not(dropping)) << "Megatron-LM's None";
+    EXPECT_THAT(told_of("mixtral", name, ArgValue{}), Not(dropping));
+    EXPECT_THAT(notes_of_routed_run("llama", RoutedJson::object(), {{name, 1.5}}), Not(dropping));
+  }
+  const std::string balancing = "moe_router_load_balancing_type";
+  for (const char* type : {"sinkhorn", "quantile_balancing"}) {
+    EXPECT_THAT(told_of("mixtral", balancing, std::string(type)),
+                Contains(HasSubstr(balancing + " = '" + type + "' has a way of its own")));
+  }
+  EXPECT_THAT(told_of("mixtral", balancing, std::string("seq_aux_loss")),
+              Not(Contains(HasSubstr("way of its own"))));
+}
+
 TEST(RoutingDifferences, OneExpertHasItsSoftmaxFirst) {
   const auto told = Contains(HasSubstr("takes its share of the softmax"));
   for (const char* family : {"mixtral", "qwen3_moe"}) {
