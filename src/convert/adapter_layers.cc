@@ -101,6 +101,26 @@ std::vector<std::string> targets_without(const PeftAdapter& adapter,
   return left;
 }
 
+// Modules that its tensors are of and its config leaves out, by a list of ends of names and one of
+// layers.
+std::vector<std::string> modules_beyond(const PeftAdapter& adapter) {
+  const LoraConfig& config = adapter.config;
+  const bool lists_modules = !config.target_modules.empty() && config.target_parameters.empty();
+  std::vector<std::string> beyond;
+  for (const LoraModule& module : adapter.modules) {
+    const bool is_listed =
+        !lists_modules || std::ranges::any_of(config.target_modules, [&](const std::string& end) {
+          return is_called(module.name, end);
+        });
+    const auto place = module_of_layer(module.name);
+    const bool is_chosen = config.chosen_layers.empty() ||
+                           (place && std::ranges::find(config.chosen_layers, place->layer) !=
+                                         config.chosen_layers.end());
+    if (!is_listed || !is_chosen) beyond.push_back(module.name);
+  }
+  return beyond;
+}
+
 }  // namespace
 
 Notes notes_on_gaps(const PeftAdapter& adapter, std::span<const TensorDesc> base,
@@ -125,6 +145,13 @@ Notes notes_on_gaps(const PeftAdapter& adapter, std::span<const TensorDesc> base
         "the adapter {} has nothing of {}, which its {} lists in target_modules and the base model "
         "has: a part of it may be missing",
         printable(adapter.path), name_list(targets), kPeftConfigFile));
+  }
+  const std::vector<std::string> beyond = modules_beyond(adapter);
+  if (!beyond.empty()) {
+    notes.push_back(
+        translated("the adapter {} changes {}, which its {} leaves out (target_modules, "
+                   "layers_to_transform): PEFT would drop these tensors, and here they are used",
+                   printable(adapter.path), name_list(beyond), kPeftConfigFile));
   }
   return notes;
 }

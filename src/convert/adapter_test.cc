@@ -362,6 +362,28 @@ TEST_F(Adapter, WhatItsConfigListsAndItLacksIsSaid) {
   EXPECT_THAT(merged(R"x(".*\\.(q|k)")x"), is_silent) << "a pattern";
 }
 
+TEST_F(Adapter, WhatItHasAndItsConfigLeavesOutIsSaid) {
+  const auto merged = [&](const std::string& more) {
+    put_base({{{"l.0.q.weight", DType::kF32, {1, 1}}, {1}},
+              {{"l.1.q.weight", DType::kF32, {1, 1}}, {1}}});
+    put_adapter({a("l.0.q", {1}), b("l.0.q", {1}), a("l.1.q", {1}), b("l.1.q", {1})}, more);
+    std::filesystem::remove_all(folder_ / "out");
+    return merge(request()).notes;
+  };
+  const auto told = [](const std::string& modules) {
+    return Contains(HasSubstr("changes " + modules + ", which its"));
+  };
+  EXPECT_THAT(merged(R"(, "target_modules": ["k", "aq"])"), told("l.0.q, l.1.q"));
+  EXPECT_THAT(merged(R"(, "layers_to_transform": [0])"), told("l.1.q"));
+  EXPECT_THAT(merged(R"(, "layers_to_transform": 1)"), told("l.0.q"));
+  const auto is_silent = Not(Contains(HasSubstr("leaves out")));
+  EXPECT_THAT(merged(R"(, "target_modules": ["q"], "layers_to_transform": [0, 1])"), is_silent);
+  EXPECT_THAT(merged(R"(, "target_modules": ["l.0.q", "1.q"])"), is_silent);
+  EXPECT_THAT(merged(R"(, "target_modules": "all-linear", "layers_to_transform": null)"),
+              is_silent);
+  EXPECT_THAT(merged(R"(, "target_modules": ["k"], "target_parameters": ["q.weight"])"), is_silent);
+}
+
 TEST_F(Adapter, WhatIsNotSelectedIsNotAsked) {
   put_base({{{"q.weight", DType::kF32, {1, 1}}, {1}}, {{"k.weight", DType::kF32, {1, 1}}, {1}}});
   put_adapter({a("q", {1}), b("q", {1}), a("k", {1}), b("k", {1})});

@@ -12,6 +12,10 @@ std::span<const Sentence> chinese_of_adapters() {
        "has: a part of it may be missing",
        "适配器 {} 没有 {} 的内容，而其 {} 在 target_modules 中列出了它们，基础模型也有："
        "可能缺了一部分"},
+      {"the adapter {} changes {}, which its {} leaves out (target_modules, layers_to_transform): "
+       "PEFT would drop these tensors, and here they are used",
+       "适配器 {} 改变 {}，而其 {} 未包括它们（target_modules、layers_to_transform）：PEFT "
+       "会丢弃这些张量，这里则采用"},
       {"the adapter {} lacks modules in layers {} that it has in others, and its {} names no "
        "layers_to_transform: a part of it may be missing, as where one pipeline stage saved it",
        "适配器 {} 在第 {} 层缺少它在其他层有的模块，而其 {} 没有 layers_to_transform："

@@ -218,6 +218,16 @@ std::vector<std::string> listed_names(const LoraJson& value) {
   return names;
 }
 
+std::vector<std::int64_t> listed_numbers(const LoraJson& value) {
+  std::vector<std::int64_t> numbers;
+  if (value.is_number_integer()) numbers.push_back(value.get<std::int64_t>());
+  if (!value.is_array()) return numbers;
+  for (const LoraJson& number : value) {
+    if (number.is_number_integer()) numbers.push_back(number.get<std::int64_t>());
+  }
+  return numbers;
+}
+
 Status read_lora_key(const std::string& key, const LoraJson& value, LoraConfig& config) {
   if (key == "peft_type") return {};
   if (key == "r") {
@@ -244,7 +254,10 @@ Status read_lora_key(const std::string& key, const LoraJson& value, LoraConfig& 
     config.saves_biases = value != "none";
     return {};
   }
-  if (key == "layers_to_transform") config.chooses_layers = !value.is_null();
+  if (key == "layers_to_transform") {
+    config.chooses_layers = !value.is_null();
+    config.chosen_layers = listed_numbers(value);
+  }
   if (key == "peft_version" && value.is_string()) {
     config.is_before_0_19 = is_version_before_0_19(value.get<std::string>());
   }

@@ -34,6 +34,8 @@ struct LoraConfig {
   std::vector<std::string> target_parameters;  ///< ends of parameters' names, at dots
   std::vector<TrainedTokens> trained_tokens;
   bool chooses_layers = false;  ///< layers_to_transform is set
+  /// Those that it names; none where it is no number and no list of numbers.
+  std::vector<std::int64_t> chosen_layers;
   /// Ends of modules' names, at dots; none where they are a pattern, or exclude_modules takes some
   /// away.
   std::vector<std::string> target_modules;
