@@ -187,6 +187,7 @@ struct TensorReport {
   std::optional<double> greatest;
   std::optional<double> mean;
   std::optional<double> deviation;  ///< standard deviation, of the whole
+  std::vector<std::string> notes;   ///< of several checkpoints, which one it is of
 };
 
 /// Error: kUsage for an unknown name, with the nearest one; those of reading. Several threads may

@@ -94,6 +94,7 @@ Result<int> run(const ShowCommand& command, Console& console) {
   ProofOptions options = command.options;
   options.run = watched.options();
   const TensorReport report = SW_TRY(show_tensor(command.path, command.tensor, options));
+  for (const std::string& note : report.notes) console.note(note);
   console.print(command.json ? show_report_json(report) : show_report_text(report, console));
   return kExitFine;
 }

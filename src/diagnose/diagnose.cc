@@ -137,6 +137,11 @@ void add_way(const Detection& detection, const Survey& survey, const DiagnoseReq
     for (const std::string& step : survey.steps) steps += (steps.empty() ? "" : "/") + step;
     diagnosis.evidence.push_back(phrase("data_in", {{"steps", steps}}));
   }
+  if (!detection.candidates.empty()) {
+    for (const std::string& note : detection.candidates.front().notes) {
+      diagnosis.evidence.push_back({note, note});
+    }
+  }
   for (const SiblingMatch& writer : survey.writers) {
     if (diagnosis.format == "unknown" && detection.below.empty()) continue;
     diagnosis.evidence.push_back(phrase(

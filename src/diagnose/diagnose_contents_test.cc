@@ -359,6 +359,16 @@ TEST(DiagnoseRanks, NothingIsPlannedForMoreThanASample) {
   EXPECT_THAT(asked_of_ranks(place / "run", 64).next, HasSubstr(" --to legacy --tp 64 "));
 }
 
+TEST(DiagnoseRanks, ALaterSaveThanTheTrackersIsTold) {
+  const TemporaryFolder place;
+  put_ranks_of("llama3", {2, 1, 1, 1, 2}, 128, place / "run");
+  const auto told =
+      Contains(testing::Field(&Phrase::english, HasSubstr("iter_0000010 is a later")));
+  EXPECT_THAT(diagnosis_of(place / "run").evidence, testing::Not(told));
+  place.put("run/iter_0000010/notes.txt", "x");
+  EXPECT_THAT(diagnosis_of(place / "run").evidence, told);
+}
+
 TEST(DiagnoseFiles, OneOfTheNumbersIsMissing) {
   TemporaryFolder place;
   const std::string part = "model-00001-of-00002.safetensors";

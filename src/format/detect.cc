@@ -32,10 +32,40 @@ struct Step {
   std::string note = {};
 };
 
+// A later save than the one that the tracker names, beside it or among Megatron's non-persistent
+// ones; empty if there is none. A save that ended may have died before its tracker was written, and
+// a run may have been set back on purpose.
+std::string newer_save(const Folder& folder, std::string_view named) {
+  constexpr std::array<std::string_view, 3> kPrefixes = {"iter_", "global_step_", kDeepSpeedPrefix};
+  constexpr std::string_view kNonPersistent = "non_persistent";
+  for (const std::string_view prefix : kPrefixes) {
+    const auto number = number_after(named, prefix);
+    if (!number) continue;
+    const DirectoryEntry* latest = latest_folder(folder.entries(), prefix);
+    if (latest != nullptr && number_after(latest->name, prefix) > number) return latest->name;
+    if (folder.folder(kNonPersistent) == nullptr) continue;
+    const auto others = folder.list(kNonPersistent);
+    if (!others) continue;  // nothing is read of it
+    latest = latest_folder(*others, prefix);
+    if (latest != nullptr && number_after(latest->name, prefix) > number) {
+      return fmt::format("{}/{}", kNonPersistent, latest->name);
+    }
+  }
+  return {};
+}
+
 // The folder that a tracker names.
-std::vector<Step> named_steps(const std::optional<Tracker>& tracker) {
+std::vector<Step> named_steps(const Folder& folder, const std::optional<Tracker>& tracker) {
   if (!tracker || !tracker->is_there) return {};
-  return {{tracker->folder, fmt::format("{} names {}", tracker->file, tracker->folder)}};
+  Step step{tracker->folder, fmt::format("{} names {}", tracker->file, tracker->folder)};
+  const std::string newer = newer_save(folder, tracker->folder);
+  if (!newer.empty()) {
+    step.note = translated(
+        "{} is taken, which {} names; {} is a later save: to use that one, give "
+        "its folder",
+        tracker->folder, tracker->file, newer);
+  }
+  return {std::move(step)};
 }
 
 // DeepSpeed itself takes none of several saves where no `latest` names one.
@@ -287,8 +317,8 @@ class Detector {
       std::optional<Tracker> other = SW_TRY(read_deepspeed_tracker(folder));
       if (other && (!tracker || other->is_there)) tracker = std::move(other);
     }
-    for (const auto& ways : {named_steps(tracker), newest_steps(folder), pipeline_steps(folder),
-                             known_steps(folder)}) {
+    for (const auto& ways : {named_steps(folder, tracker), newest_steps(folder),
+                             pipeline_steps(folder), known_steps(folder)}) {
       if (ways.empty()) continue;
       Detection found = SW_TRY(follow(folder, ways, place));
       // What was to be found may lie beside the newest save.

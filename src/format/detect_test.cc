@@ -226,6 +226,27 @@ TEST(Detect, DescendsToTheData) {
               ElementsAre("dcp in step_40"));
 }
 
+TEST(Detect, TellsOfALaterSaveThanTheTrackers) {
+  const auto notes = [](const Files& others) {
+    Files files = {{kTracker, "5"}, {"iter_0000005/.metadata", "x"}};
+    files.insert(files.end(), others.begin(), others.end());
+    return detected(files).candidates[0].notes;
+  };
+  EXPECT_THAT(notes({}), IsEmpty());
+  EXPECT_THAT(notes({{"iter_0000004/.metadata", "x"}, {"non_persistent/iter_0000005/a", "x"}}),
+              IsEmpty());
+  EXPECT_THAT(
+      notes({{"iter_0000010/.metadata", "x"}}),
+      ElementsAre(HasSubstr("iter_0000005 is taken, which latest_checkpointed_iteration.txt "
+                            "names; iter_0000010 is a later save")));
+  EXPECT_THAT(notes({{"non_persistent/iter_0000006/a", "x"}}),
+              ElementsAre(HasSubstr("non_persistent/iter_0000006 is a later save")));
+  EXPECT_THAT(detected({{kTracker, "release"}, {"release/.metadata", "x"}, {"iter_0000010/a", "x"}})
+                  .candidates[0]
+                  .notes,
+              IsEmpty());
+}
+
 TEST(Detect, FollowsTheFileThatDeepSpeedKeepsAsATracker) {
   const Files files = {{"global_step5/.metadata", "x"}, {"global_step9/.metadata", "x"}};
   Files named = files;
@@ -234,7 +255,8 @@ TEST(Detect, FollowsTheFileThatDeepSpeedKeepsAsATracker) {
   EXPECT_THAT(found(files), ElementsAre("dcp in global_step9"));
   EXPECT_THAT(detected(files).candidates[0].notes,
               ElementsAre(HasSubstr("which of 2 saves is meant: global_step9 is taken")));
-  EXPECT_THAT(detected(named).candidates[0].notes, IsEmpty());
+  EXPECT_THAT(detected(named).candidates[0].notes,
+              ElementsAre(HasSubstr("which latest names; global_step9 is a later save")));
   EXPECT_THAT(detected({{"global_step5/.metadata", "x"}}).candidates[0].notes, IsEmpty());
   Files gone = files;
   gone.emplace_back("latest", "global_step7");

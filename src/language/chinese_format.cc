@@ -199,6 +199,8 @@ std::span<const Sentence> chinese_of_format() {
        "metadata.json 所写的是{}；可读取的是 torch_dist 和 fsdp_dtensor；如果该文件不属于这个检"
        "查点，请移走它"},
       {"{} is the latest folder", "{} 是最新的文件夹"},
+      {"{} is taken, which {} names; {} is a later save: to use that one, give its folder",
+       "采用 {}，即 {} 所指的；{} 是更晚的一次保存：若要用它，请给出其目录"},
       {"no file 'latest' says which of {} saves is meant: {} is taken, the last",
        "没有文件 'latest' 说明 {} 次保存中指的是哪一次：采用最后的 {}"},
       {"{} is the model into which the adapters of {} were merged",

@@ -56,6 +56,16 @@ TEST(Hash, RefusesWhatLostAPart) {
   EXPECT_THAT(accepted->notes, testing::Contains(HasSubstr("the experts of one EP rank only")));
 }
 
+TEST(Hash, TellsOfALaterSaveThanTheTrackers) {
+  const Planted made;
+  Planted::convert("hf/llama3/hf", "torch_dist", {}, made.path());
+  const auto told = testing::Contains(HasSubstr("iter_0000010 is a later save"));
+  EXPECT_THAT(hash_checkpoint(made.path(), {})->notes, testing::Not(told));
+  made.put("iter_0000010/notes.txt", "x");
+  EXPECT_THAT(hash_checkpoint(made.path(), {})->notes, told);
+  EXPECT_THAT(show_tensor(made.path(), "decoder.final_layernorm.weight", {})->notes, told);
+}
+
 TEST(Hash, OfExpertsIsTheSameWhateverRanksStackedThem) {
   const Planted made;
   Planted::convert("dcp/mlite_sound", "safetensors", {}, made.path());

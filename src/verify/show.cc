@@ -204,6 +204,7 @@ Result<TensorReport> show_tensor(const std::string& path, const std::string& nam
   if (!view) return refuse_name(name, names);
   SW_TRY(ReplicasOnRead(view->plan, *view->checkpoint.files).compare(0));
   TensorReport report;
+  report.notes = view->checkpoint.location.notes;
   report.desc = view->plan.target.tensors.front().desc;
   report.elements = static_cast<std::uint64_t>(Box::whole(report.desc.shape).volume());
   list_chunks(*view, report);

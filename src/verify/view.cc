@@ -54,6 +54,9 @@ class Maker {
 
   Result<View> make() {
     SW_TRY(check_family_choice(options_.choice, view_.checkpoint));
+    for (const std::string& note : view_.checkpoint.location.notes) {
+      view_.notes.push_back(translated("{}: {}", view_.checkpoint.location.path, note));
+    }
     if (auto note = adapter_note(view_.checkpoint)) view_.notes.push_back(*std::move(note));
     SW_TRY(check_something_stored(catalog(), view_.checkpoint.location.path));
     if (const Status state = check_common_state(view_.checkpoint); !state) {
