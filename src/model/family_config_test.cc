@@ -749,6 +749,35 @@ TEST(DeepseekV41, ListsTheLayersThatHaveSourcesOfTheirOwn) {
   EXPECT_EQ(argument(json, "kv_source_layer_ids"), ArgValue(List{1, 2}));
 }
 
+// What transformers computes with and Megatron has no place for, or another one.
+TEST(Notes, OfSettingsThatTheFamilyHasFixedOrKeptApart) {
+  const auto notes_of = [](const std::string& family, const Json& json) {
+    return args_from_hf_config(shipped(family), read_hf_config(json.dump()).value())->notes;
+  };
+  Json mixers = Json::parse(R"({
+    "architectures": ["Zamba2ForCausalLM"], "model_type": "zamba2", "hidden_size": 64,
+    "intermediate_size": 96, "num_attention_heads": 4, "num_key_value_heads": 4, "vocab_size": 128,
+    "attention_head_dim": 32, "attention_hidden_size": 128, "adapter_rank": 4, "kv_channels": 16,
+    "num_hidden_layers": 2, "num_mem_blocks": 1, "hybrid_layer_ids": [1], "mamba_d_state": 16,
+    "layers_block_type": ["linear_attention", "hybrid"], "mamba_headdim": 32, "n_mamba_heads": 4,
+    "mamba_ngroups": 1, "mamba_expand": 2, "time_step_min": 0.001})");
+  const auto least = Contains(HasSubstr("time_step_min = 0.5 is kept as argument time_step_min"));
+  EXPECT_THAT(notes_of("zamba2", mixers), testing::Not(Contains(HasSubstr("time_step_min"))));
+  mixers["time_step_min"] = 0.5;
+  EXPECT_THAT(notes_of("zamba2", mixers), least);
+  Json projector = Json::parse(R"({
+    "architectures": ["Mistral3ForConditionalGeneration"], "model_type": "mistral3",
+    "multimodal_projector_bias": false, "spatial_merge_size": 2, "text_config": {
+    "model_type": "mistral", "hidden_size": 64, "intermediate_size": 96, "num_attention_heads": 4,
+    "num_key_value_heads": 2, "head_dim": 16, "num_hidden_layers": 2, "vocab_size": 128},
+    "vision_config": {"model_type": "pixtral", "hidden_size": 32, "intermediate_size": 48,
+    "num_attention_heads": 2, "num_hidden_layers": 2, "num_channels": 3, "patch_size": 14}})");
+  const auto biased = Contains(HasSubstr("multimodal_projector_bias = True, where Megatron has"));
+  EXPECT_THAT(notes_of("mistral3", projector), testing::Not(biased));
+  projector["multimodal_projector_bias"] = true;
+  EXPECT_THAT(notes_of("mistral3", projector), biased);
+}
+
 TEST(Laguna, HasTheHeadsOfEachLayer) {
   Json json = Json::parse(R"({
     "architectures": ["LagunaForCausalLM"], "model_type": "laguna", "hidden_size": 64,
