@@ -124,6 +124,15 @@ TEST(RoutingDifferences, OneExpertHasItsSoftmaxFirst) {
   EXPECT_THAT(routing_notes("qwen3_moe", {{"norm_topk_prob", false}}), Not(told));
 }
 
+TEST(RoutingDifferences, NoSoftmaxIsPutFirstWhereNothingSaysThatItIsNot) {
+  ArgumentList args = {{"num_experts", std::int64_t{4}},
+                       {"moe_router_topk", std::int64_t{1}},
+                       {"moe_router_score_function", std::string("softmax")}};
+  const ArgumentList before = args;
+  EXPECT_EQ(put_softmax_first(args), "");
+  EXPECT_EQ(args, before);
+}
+
 TEST(RoutingDifferences, WeightsOnTheInputOfSeveralExpertsAreRefused) {
   EXPECT_TRUE(routed_arguments("llama4", RoutedJson::object()));
   const auto several = routed_arguments("llama4", {{"num_experts_per_tok", 4}});
