@@ -499,7 +499,7 @@ TEST(Diagnose, OtherSoftwareIsNamedWithItsReader) {
             "类型：DeepSpeed MoE checkpoint（每个专家一个文件）。shardwright "
             "不直接转换此处的内容；读取工具：DeepSpeed 的 load_checkpoint。");
   MemoryDirectory zarr;
-  zarr.put("metadata.json", R"({"sharded_backend": "zarr"})");
+  zarr.put(".zarray", "{}");
   EXPECT_EQ(diagnosed(zarr).value().format, "zarr");
   EXPECT_THAT(codes(diagnosed(zarr).value()), ElementsAre("L34"));
   EXPECT_EQ(diagnosed(MemoryDirectory()).value().format, "unknown");

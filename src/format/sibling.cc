@@ -213,8 +213,6 @@ std::vector<SiblingMatch> recognise_writers(std::span<const DirectoryEntry> entr
   return matching(kWriters, entries);
 }
 
-const Sibling& zarr_sibling() { return kZarr; }
-
 const Sibling* recognise_sibling_file(std::string_view name) {
   const auto found = std::ranges::find_if(
       kFileRules, [&](const FileRule& rule) { return matches_sign(name, rule.sign); });

@@ -40,9 +40,6 @@ struct SiblingMatch {
 /// The error for what another tool reads. `shown`: the path, or the folder and the entry in it.
 [[nodiscard]] std::unexpected<Error> refuse_sibling(std::string_view shown, const Sibling& sibling);
 
-/// zarr, which may show only in metadata.json or deeper down.
-[[nodiscard]] const Sibling& zarr_sibling();
-
 /// Who wrote a checkpoint that shardwright does read, where names show it: Megatron-Bridge, VeOmni,
 /// ms-swift, slime, MLite, verl. What they write is one of the formats that are read.
 [[nodiscard]] std::vector<SiblingMatch> recognise_writers(std::span<const DirectoryEntry> entries);

@@ -83,7 +83,6 @@ std::span<const Sentence> chinese_of_mimo() {
        "出"},
       {"{} is a shard of FSDP, which NeMo 1 alone puts together; save it there anew without FSDP",
        "{} 是 FSDP 的分片，只有 NeMo 1 能拼起来；请在那里不用 FSDP 重新保存"},
-      {"{}: {}; it is read by {}", "{}: {}；可由 {} 读取"},
       {"found files of {} ranks, expected {} tensor ranks of each of {} pipeline stages; copy "
        "the missing ones too",
        "有 {0} 个 rank 的文件，应为 {2} 个流水线 stage 各有 {1} 个张量 rank；请把缺少的也拷贝过"

@@ -202,6 +202,9 @@ inline constexpr auto kEnglishTexts = std::to_array<Text>({
     Text{"format.torch_dist",
          "metadata.json names torch_dist: layout is in the metadata, not in names"},
     Text{"format.torch_files", "torch files of a state dict with Hugging Face names"},
+    Text{"format.zarr",
+         "one folder per tensor with a file for each chunk: what Megatron-Core saved before "
+         "torch_dist"},
     Text{"kind.dense", "a dense model: no tensor belongs to an expert"},
     Text{"kind.experts", "a mixture of experts"},
     Text{"kind.experts_counted", "a mixture of {experts} experts"},
@@ -324,7 +327,7 @@ inline constexpr auto kEnglishTexts = std::to_array<Text>({
          "transformers before 5, whose from_pretrained (from_tf, from_flax) and save_pretrained "
          "make safetensors of it"},
     Text{"reader.verl_fsdp", "verl's model merger (python -m verl.model_merger)"},
-    Text{"reader.zarr", "Megatron-Core 0.15 or older; re-save it there as torch_dist"},
+    Text{"reader.zarr", "shardwright, given the folder that it lies in"},
     Text{"replicas.compared", "{count} replicas were compared, {bytes} bytes read"},
     Text{"replicas.differ", "{error}"},
     Text{"replicas.names", "{error}"},
@@ -375,7 +378,7 @@ inline constexpr auto kEnglishTexts = std::to_array<Text>({
     Text{"sibling.tensorrt_llm", "a checkpoint or an engine of TensorRT-LLM"},
     Text{"sibling.tf_or_flax", "a model for TensorFlow or Flax"},
     Text{"sibling.verl_fsdp", "a verl FSDP checkpoint (one file per rank)"},
-    Text{"sibling.zarr", "a Megatron-Core checkpoint in the zarr backend"},
+    Text{"sibling.zarr", "one array of zarr, as Megatron-Core has a folder of for each tensor"},
     Text{"sizes.saved", "saved with TP/PP/EP/ETP = {sizes}; it loads at any other"},
     Text{"software.bridge", "Megatron-Bridge"},
     Text{"software.colossal", "ColossalAI"},

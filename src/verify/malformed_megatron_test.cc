@@ -204,7 +204,7 @@ constexpr Malformed kMegatronCases[] = {
      Code::kUnreferencedBytes, "nothing names"},
     {"ZarrBackend", Base::kTorchDist,
      [](const Planted& p) { p.put(iter("metadata.json"), R"({"sharded_backend": "zarr"})"); },
-     Code::kUnsupportedFormat, "zarr"},
+     Code::kNothingStored, "stored"},
     {"UnknownBackend", Base::kTorchDist,
      [](const Planted& p) { p.put(iter("metadata.json"), R"({"sharded_backend": "x"})"); },
      Code::kUnsupportedFormat, "names the backend 'x'"},

@@ -16,8 +16,9 @@
 #include "format/model_files.h"
 #include "format/nemo/nemo_config.h"
 #include "format/prefixed_names.h"
-#include "format/sibling.h"
 #include "format/torch_dist/source.h"
+#include "format/zarr/source.h"
+#include "format/zarr/zarr_reader.h"
 #include "io/folder_view.h"
 #include "io/source_files.h"
 #include "layout/early_names.h"
@@ -88,12 +89,9 @@ class NemoReader {
     checkpoint_.directory = std::make_unique<FolderView>(whole, std::string(kNemoWeightsFolder));
     checkpoint_.files = std::make_shared<SourceFiles>(*checkpoint_.directory,
                                                       std::vector<std::string>(), kMostMembersOpen);
-    if (!checkpoint_.directory->exists(kDcpMetadata)) {
-      return fail(Code::kUnsupportedFormat, "{}: {}; it is read by {}", kNemoWeightsFolder,
-                  said(phrase(zarr_sibling().what)), said(phrase(zarr_sibling().reader)));
-    }
-    checkpoint_.location.traits = torch_dist_source().traits();
-    SW_TRY(read_dcp(checkpoint_, defects_));
+    const bool is_zarr = !checkpoint_.directory->exists(kDcpMetadata);
+    checkpoint_.location.traits = is_zarr ? zarr_source().traits() : torch_dist_source().traits();
+    SW_TRY(is_zarr ? read_zarr(checkpoint_, defects_) : read_dcp(checkpoint_, defects_));
     for (const std::string_view prefix : {kNemoOnePrefix, kNemoPrefix}) {
       if (!has_prefixed_names(checkpoint_.catalog, prefix)) continue;
       take_prefix_off(prefix, checkpoint_.catalog);

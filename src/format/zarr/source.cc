@@ -3,8 +3,10 @@
 
 #include <fmt/format.h>
 
-#include "base/fail.h"
-#include "format/sibling.h"
+#include "base/translated.h"
+#include "format/files_beside.h"
+#include "format/prefixed_names.h"
+#include "format/zarr/zarr_reader.h"
 #include "layout/texts.h"
 
 namespace shardwright {
@@ -17,7 +19,13 @@ class ZarrSource final : public SourceFormat {
  public:
   std::string_view name() const override { return "zarr"; }
 
-  SourceTraits traits() const override { return {}; }
+  SourceTraits traits() const override {
+    return {.shares_by_name = true, .records = Records::kNone};
+  }
+
+  Phrase summary() const override { return phrase("format.zarr"); }
+
+  std::string_view usual_target() const override { return "hf"; }
 
   Result<std::optional<Recognition>> recognise(const Folder& folder) const override {
     const auto backend = SW_TRY(sharded_backend(folder));
@@ -38,11 +46,16 @@ class ZarrSource final : public SourceFormat {
     return std::optional<Recognition>();
   }
 
-  const Sibling* told_as() const override { return &zarr_sibling(); }
+  Status open(Checkpoint& checkpoint, Defects& defects) const override {
+    SW_TRY(read_zarr(checkpoint, defects));
+    return tell_run_beside(checkpoint);
+  }
 
-  Status open(Checkpoint& /*checkpoint*/, Defects& /*defects*/) const override {
-    return fail(Code::kUnsupportedFormat, "{}; it is read by {}", said(phrase(zarr_sibling().what)),
-                said(phrase(zarr_sibling().reader)));
+  Status settle(Checkpoint& checkpoint, Defects& /*defects*/) const override {
+    if (!has_prefixed_names(checkpoint.catalog, kNemoPrefix)) return {};
+    take_prefix_off(kNemoPrefix, checkpoint.catalog);
+    checkpoint.torch_dist_prefix = kNemoPrefix;
+    return {};
   }
 };
 

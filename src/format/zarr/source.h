@@ -5,7 +5,7 @@
 
 namespace shardwright {
 
-/// Megatron-Core's zarr backend. It is recognised, to be named; opening fails with the way out.
+/// Megatron-Core's zarr backend, its own until torch_dist took its place.
 [[nodiscard]] const SourceFormat& zarr_source();
 
 }  // namespace shardwright
