@@ -31,7 +31,8 @@ struct Chunk {
   Box box;
   std::uint32_t file = 0;  ///< index into Catalog::files
   ByteRange range;
-  /// Element strides of the stored piece; empty means row-major.
+  /// Element strides of the stored piece; empty means row-major. Before its item is located: 0 of a
+  /// first axis that the item itself has not.
   Dims strides;
 };
 

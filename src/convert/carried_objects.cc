@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <set>
+#include <span>
 #include <string_view>
 
 #include "base/translated.h"
@@ -46,13 +47,14 @@ void tell_lost_objects(const Catalog& source, const TargetParts& parts,
   }
 }
 
-// State dicts of ranks have these, each of its own shard. The largest shows whether any says
-// something.
-Status tell_module_states(const TargetParts& parts, SourceFiles& files,
+bool is_module_state(const StoredObject& object) { return object.name.contains("._extra_state"); }
+
+// Where these are left out, the largest shows whether any says something.
+Status tell_module_states(std::span<const StoredObject> objects, SourceFiles& files,
                           std::vector<std::string>& notes) {
   const StoredObject* largest = nullptr;
-  for (const StoredObject& object : parts.copied_objects) {
-    if (object.name.find("._extra_state") == std::string::npos) continue;
+  for (const StoredObject& object : objects) {
+    if (!is_module_state(object)) continue;
     if (largest == nullptr || object.range.length > largest->range.length) largest = &object;
   }
   if (largest == nullptr) return {};
@@ -67,13 +69,16 @@ Status carry_objects(const ConvertRequest& request, const Checkpoint& source,
                      const Catalog& selected, TargetParts& parts, std::vector<std::string>& notes) {
   const bool same_ranks = keeps_ranks(request, source.arguments);
   std::size_t dropped = 0;
+  std::vector<StoredObject> apart;
   for (const StoredObject& object : selected.objects) {
     if (object.name.starts_with("common_state/")) continue;
     if (is_per_rank(object.name) && !same_ranks) {
       ++dropped;
       continue;
     }
-    parts.copied_objects.push_back(object);
+    // They are named for a layer's number, which the target may not have: it gets empty ones.
+    const bool is_apart = source.location.traits.has_layers_apart && is_module_state(object);
+    (is_apart ? apart : parts.copied_objects).push_back(object);
   }
   if (dropped > 0) {
     notes.push_back(translated(
@@ -81,8 +86,10 @@ Status carry_objects(const ConvertRequest& request, const Checkpoint& source,
         dropped));
   }
   tell_lost_objects(source.catalog, parts, notes);
+  SW_TRY(tell_module_states(apart, *source.files, notes));
+  // State dicts of ranks have these, each of its own shard.
   if (!traits_of(request.format).holds_state_dicts) return {};
-  return tell_module_states(parts, *source.files, notes);
+  return tell_module_states(parts.copied_objects, *source.files, notes);
 }
 
 void say_whether_rng_is_there(const ConvertRequest& request, const TargetParts& parts,

@@ -20,6 +20,7 @@
 #include "format/component_optimizers.h"
 #include "format/formats.h"
 #include "format/nothing_stored.h"
+#include "format/quantizer_values.h"
 #include "format/select.h"
 #include "format/targets.h"
 #include "format/wrapped_adapter.h"
@@ -38,6 +39,7 @@ class Opening {
   Result<ConversionSource> run() {
     source_.checkpoint = SW_TRY(open_checkpoint(request_.input, FormatChoice{request_.as}));
     for (const std::string& note : checkpoint().notes) notes_.push_back(note);
+    leave_quantizer_values_out(source_.checkpoint.catalog, notes_);
     if (const Status state = check_common_state(checkpoint()); !state) {
       notes_.push_back(state.error().message);
     }
@@ -62,6 +64,7 @@ class Opening {
     }
     Defects first;
     SW_TRY(check_named_replicas(checkpoint(), source_.wanted, first));
+    SW_TRY(check_not_smoothed(source_.wanted));
     SW_TRY(check_losses(request_, checkpoint(), source_.wanted, notes_));
     for (std::string& note : SW_TRY(locate_items(source_.wanted, *checkpoint().files))) {
       notes_.push_back(std::move(note));

@@ -379,7 +379,7 @@ TEST(FsdpSource, RefusesHalvesOfStackedLayers) {
   const auto refused = canonical_from_fsdp(catalog, {}, notes);
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().code, Code::kUnmatchedSource);
-  EXPECT_THAT(refused.error().message, HasSubstr("halves of all layers"));
+  EXPECT_THAT(refused.error().message, HasSubstr("pieces that have all layers in one"));
 }
 
 TEST(FsdpSource, RefusesExpertsWithGaps) {

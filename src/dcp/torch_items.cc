@@ -17,6 +17,7 @@
 #include "dcp/resolved_views.h"
 #include "io/file_window.h"
 #include "layout/strided_shards.h"
+#include "tensor/chunk_part.h"
 
 namespace shardwright {
 namespace {
@@ -201,6 +202,14 @@ class Locator {
     return found;
   }
 
+  // Of a chunk that was given an axis in front its item has no axis, see Chunk::strides.
+  static void lift(const Chunk& chunk, LocatedTensor& found) {
+    if (chunk.strides.empty() || chunk.strides[0] != 0) return;
+    if (found.shape.size() + 1 != chunk.box.axes()) return;
+    found.shape = with_first(found.shape, 1);
+    if (!found.strides.empty()) found.strides = with_first(found.strides, 0);
+  }
+
   Status locate_item(const Item& item, Result<LocatedTensor> found) {
     StoredTensor& tensor = catalog_.tensors[item.tensor];
     const Chunk chunk = tensor.chunks[item.chunk];
@@ -208,6 +217,7 @@ class Locator {
       Error error = std::move(found).error().within(fmt::format("tensor {}", tensor.desc.name));
       return std::unexpected(std::move(error).within(catalog_.files[item.file]));
     }
+    lift(chunk, *found);
     if (found->dtype != tensor.desc.dtype || !(found->shape == chunk.box.shape)) {
       surprises_[item.tensor].push_back({item.chunk, found->dtype, found->shape});
       if (found->dtype != tensor.desc.dtype) {

@@ -18,6 +18,7 @@
 #include "format/adapter_note.h"
 #include "format/formats.h"
 #include "format/nothing_stored.h"
+#include "format/quantizer_values.h"
 #include "format/refused_format.h"
 #include "format/targets.h"
 #include "format/weight_files.h"
@@ -226,7 +227,7 @@ Result<Diagnosis> diagnose_catalog(const Survey& survey, const std::string& path
   const SourceFormat* format = candidate.format;
   diagnosis.format = format->name();
   diagnosis.confidence = Confidence::kCertain;
-  const auto checkpoint = open_checkpoint(path, FormatChoice{diagnosis.format});
+  auto checkpoint = open_checkpoint(path, FormatChoice{diagnosis.format});
   bool is_confirmed = true;
   if (!checkpoint) {
     if (Defects::is_outage(checkpoint.error())) return std::unexpected(checkpoint.error());
@@ -235,6 +236,7 @@ Result<Diagnosis> diagnose_catalog(const Survey& survey, const std::string& path
     if (!is_confirmed) diagnosis.confidence = Confidence::kAmbiguous;
     add_finding(diagnosis, "L35", {{"file", path}, {"error", checkpoint.error().text()}});
   } else {
+    leave_quantizer_values_out(checkpoint->catalog, checkpoint->notes);
     format = find_source_format(checkpoint->location.format);
     diagnosis.format = format->name();
     add_opened(*checkpoint, *format, request, diagnosis);

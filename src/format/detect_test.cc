@@ -61,7 +61,7 @@ TEST(Formats, HaveTraitsThatAgree) {
     EXPECT_LE(traits.is_hf_model + traits.is_of_ranks, 1);
     EXPECT_LE(traits.has_chunk_list + traits.is_of_ranks, 1);
     EXPECT_FALSE(traits.is_named_by_family && !traits.is_hf_model);
-    EXPECT_FALSE(traits.needs_common_state && !traits.has_chunk_list);
+    EXPECT_LE(traits.needs_common_state + traits.is_of_ranks, 1);
     EXPECT_FALSE(traits.is_hf_model && !traits.has_chunk_list && traits.records == Records::kItems);
     const std::string_view target = format->usual_target();
     const Phrase summary = format->summary();

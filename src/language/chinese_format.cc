@@ -9,6 +9,15 @@ namespace shardwright {
 std::span<const Sentence> chinese_of_format() {
   static constexpr auto kSentences = std::to_array<Sentence>({
       {"{} is empty: what it said of the run is lost", "{} 为空：它所记录的运行信息已丢失"},
+      {"{} values of ModelOpt's quantizers are left out ({} is the first): the weights stay as "
+       "they "
+       "are, and whoever quantises them calibrates anew",
+       "ModelOpt 量化器的 {} 个值不写出（第一个是 {}）：权重保持原样，再量化时须重新校准"},
+      {"{}: the weights beside it were divided by it, and are no model's without it; let ModelOpt "
+       "export them, or convert the checkpoint that it quantised",
+       "{}: 旁边的权重已除以它，没有它就不是模型的权重；请让 ModelOpt "
+       "导出，或转换量化之前的检查点"},
+      {"tensor {}: it is stored under another name too", "张量 {}: 它还以另一个名称存储"},
       {"{} says which modules ModelOpt has changed, and is left out: without it a run takes the "
        "model "
        "for an ordinary one",
@@ -336,6 +345,8 @@ std::span<const Sentence> chinese_of_format() {
        "{}: dimension_separator 为 {}，应为点"},
       {"{}: found chunks of {} axes, expected {} as the shape has",
        "{}: 分块有 {} 个轴，应与 shape 一样为 {}"},
+      {"{}: chunks are here ({} is the first), but no {}; copy it again",
+       "{}：有块文件（第一个是 {}），却没有 {}；请重新复制"},
       {"{}: found files of {} chunks, expected {}; {} is the first that is missing: copy them "
        "again",
        "{}: 有 {} 个分块文件，应有 {} 个；缺少的第一个是 {}：请重新复制"},

@@ -40,9 +40,10 @@ std::span<const Sentence> chinese_of_fsdp() {
       {" of each expert from 0 to {}", "，专家 0 到 {} 各有"},
       {"tensor {}: found {} {}, expected {} {} as its other pieces",
        "张量 {}: 发现 {} {}，应与它的其他块一样为 {} {}"},
-      {"tensor {}: found halves of all layers in one, expected those of each layer under its own "
-       "number, as Megatron-FSDP saves them",
-       "张量 {}: 所有层的两半存于一处，应像 Megatron-FSDP 保存的那样，每层的两半在其层号之下"},
+      {"tensor {}: found pieces that have all layers in one, expected those of each layer under "
+       "its "
+       "own number",
+       "张量 {}: 各块把所有层存于一处，应为每层的块在其层号之下"},
       {"tensor {}: found shape {}, expected rows", "张量 {}: 形状为 {}，应有行"},
       {"tensor {}: found the weights of all experts in one, as the grouped linears of "
        "Megatron-Core "

@@ -11,10 +11,10 @@ std::span<const Sentence> chinese_of_state() {
       {"common_step: found {}, expected the number of the optimizer's steps; convert without it "
        "(--optimizer drop)",
        "common_step: 发现 {}，应为优化器的步数；请不带优化器转换（--optimizer drop）"},
-      {"{} and others hold the scales and amax histories of fp8, which are left out: scaling "
-       "begins "
-       "anew where the run goes on",
-       "{} 等保存着 fp8 的缩放因子和 amax 历史，不写出：继续训练时重新开始统计"},
+      {"{} and others hold scales and amax histories of fp8, or what ModelOpt's quantizers are, "
+       "which is left out: scaling begins anew where the run goes on",
+       "{} 等保存着 fp8 的缩放因子和 amax 历史，或 ModelOpt "
+       "量化器的设置，不写出：继续训练时重新开始统计"},
       {"args.{} is stored as plain values: not every Megatron-Core loads its enum",
        "args.{} 存为多个普通值：并非每个 Megatron-Core 都能加载它的枚举"},
       {"'args' are no arguments of a run (a {}): what the conversion changes of those is not in "

@@ -79,13 +79,6 @@ void take_expert(std::string_view parameter, FsdpName& name) {
                    std::string(stem.substr(at + kExperts.size()));
 }
 
-void take_half(std::string_view& parameter, FsdpName& name) {
-  if (parameter.find("linear_fc1.") == parameter.npos) return;
-  if (parameter.ends_with("_w")) name.half = FsdpName::Half::kGate;
-  if (parameter.ends_with("_v")) name.half = FsdpName::Half::kValue;
-  if (name.half != FsdpName::Half::kWhole) parameter.remove_suffix(2);
-}
-
 std::string stored_parameter(std::string_view parameter, std::optional<std::int64_t> expert) {
   const std::size_t at = parameter.find(kExpertLinears);
   if (!expert || at == parameter.npos) return std::string(parameter);
@@ -112,7 +105,7 @@ std::optional<FsdpName> split_fsdp_name(std::string_view name) {
   } else {
     return std::nullopt;
   }
-  take_half(parameter, split);
+  split.half = take_gate_half(parameter);
   take_expert(parameter, split);
   return split;
 }
@@ -122,8 +115,7 @@ std::string join_fsdp_name(const FsdpName& name) {
                          ? std::string(kModel)
                          : fmt::format("{}{}{}", kOptimizer, kState, kWrapped);
   text += stored_parameter(name.parameter, name.expert);
-  if (name.half == FsdpName::Half::kGate) text += "_w";
-  if (name.half == FsdpName::Half::kValue) text += "_v";
+  text += ending_of(name.half);
   for (const RoleName& role : kRoles) {
     if (role.role == name.role) text += role.suffix;
   }

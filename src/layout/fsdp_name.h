@@ -7,6 +7,8 @@
 #include <string_view>
 #include <vector>
 
+#include "layout/gate_half.h"
+
 namespace shardwright {
 
 /// A tensor of a Megatron-FSDP checkpoint (`fsdp_dtensor`) as part of a canonical one.
@@ -19,12 +21,11 @@ struct FsdpName {
     kStep,
     kMaster,  ///< apart from the model's weight: Megatron-FSDP itself has none such
   };
-  enum class Half : std::uint8_t { kWhole, kGate, kValue };  ///< of a gated linear_fc1: _w, _v
 
   Role role = Role::kModel;
   std::string parameter;               ///< `decoder.layers.0.mlp.linear_fc1.weight`
   std::optional<std::int64_t> expert;  ///< its global number; then `parameter` counts experts
-  Half half = Half::kWhole;
+  GateHalf half = GateHalf::kWhole;
 };
 
 /// Splits `model.module.…` and `optimizer.state.module.module.module.….exp_avg`, or

@@ -33,8 +33,9 @@ bool holds_module_state(Value saved) {
 
 std::string module_state_note(std::string_view where) {
   return translated(
-      "{} and others hold the scales and amax histories of fp8, which are left out: scaling begins "
-      "anew where the run goes on",
+      "{} and others hold scales and amax histories of fp8, or what ModelOpt's quantizers are, "
+      "which "
+      "is left out: scaling begins anew where the run goes on",
       where);
 }
 

@@ -4,15 +4,12 @@
 #include "tensor/strided_copy.h"
 
 namespace shardwright {
-namespace {
 
 Dims with_first(const Dims& dims, std::int64_t first) {
   Dims result{first};
   for (const std::int64_t value : dims) result.push_back(value);
   return result;
 }
-
-}  // namespace
 
 Box lifted(const Box& box, std::int64_t index) {
   return {with_first(box.origin, index), with_first(box.shape, 1)};

@@ -5,6 +5,9 @@
 
 namespace shardwright {
 
+/// The numbers of all axes with that of one more in front. REQUIRES: fewer than kMaxAxes.
+[[nodiscard]] Dims with_first(const Dims& dims, std::int64_t first);
+
 /// The part of a stored chunk that `box` takes of it: the same bytes, fewer of them.
 /// REQUIRES: a chunk of Encoding::kRaw that contains `box`, which has elements.
 [[nodiscard]] Chunk part_of(const Chunk& chunk, const Box& box, int element_bytes);

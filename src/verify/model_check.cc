@@ -19,6 +19,7 @@
 #include "format/file_of_tensor.h"
 #include "format/formats.h"
 #include "format/nothing_stored.h"
+#include "format/quantizer_values.h"
 #include "layout/lost_parts.h"
 #include "layout/object_set.h"
 #include "layout/state_sharding.h"
@@ -64,6 +65,10 @@ class ModelCheck {
         source_(options.source) {}
 
   Status check() {
+    if (const Status plain = check_not_smoothed(checkpoint_.catalog); !plain) {
+      add_finding(report_, plain.error());
+      return {};
+    }
     if (checkpoint_.location.traits.is_hf_model) {
       SW_TRY(check_trainer_states(checkpoint_, report_));
       return check_hf();

@@ -11,6 +11,7 @@
 #include "format/lone_file.h"
 #include "format/nothing_stored.h"
 #include "format/pickle_files.h"
+#include "format/quantizer_values.h"
 #include "io/source_files.h"
 #include "layout/texts.h"
 #include "plan/canonical.h"
@@ -62,6 +63,7 @@ class Verification {
     // Each record's CRC-32 was compared; what is wrong with one is a finding, not an end.
     checkpoint_.files->expect_nothing();
     SW_TRY(check_index_total(checkpoint_, report_));
+    leave_quantizer_values_out(checkpoint_.catalog, report_.notes);
     SW_TRY(check_run(checkpoint_, path_, report_));
     if (!is_partial) SW_TRY(check_model(checkpoint_, options_.proof, report_));
     SW_TRY(check_guards(checkpoint_, defects_, options_, report_));

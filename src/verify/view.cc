@@ -22,6 +22,7 @@
 #include "format/flat_states.h"
 #include "format/formats.h"
 #include "format/nothing_stored.h"
+#include "format/quantizer_values.h"
 #include "io/source_files.h"
 #include "layout/model_head.h"
 #include "model/component_names.h"
@@ -54,6 +55,7 @@ class Maker {
 
   Result<View> make() {
     SW_TRY(check_family_choice(options_.choice, view_.checkpoint));
+    leave_quantizer_values_out(view_.checkpoint.catalog, view_.notes);
     for (const std::string& note : view_.checkpoint.location.notes) {
       view_.notes.push_back(translated("{}: {}", view_.checkpoint.location.path, note));
     }

@@ -90,6 +90,18 @@ def newer_ranks(ranks, monkeypatch_module):
 
 
 @pytest.fixture(scope="module")
+def older_ranks(ranks, monkeypatch_module):
+    """As `ranks`, with an earlier Megatron-Core in front, and zarr beside it."""
+    folder = os.environ.get("SHARDWRIGHT_OLDER_MEGATRON", "")
+    assert pathlib.Path(folder, "zarr").is_dir(), (
+        f"found no Megatron-Core with zarr in '{folder}'; './dev test' puts it there"
+    )
+    path = os.pathsep.join([folder, str(HERE / "tools"), os.environ.get("PYTHONPATH", "")])
+    monkeypatch_module.setenv("PYTHONPATH", path)
+    return ranks
+
+
+@pytest.fixture(scope="module")
 def monkeypatch_module():
     with pytest.MonkeyPatch.context() as patch:
         yield patch

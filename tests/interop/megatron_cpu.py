@@ -148,9 +148,9 @@ def build(hf, spec):
     return model
 
 
-def sharded(model):
+def sharded(model, **metadata):
     group = parallel_state.get_data_parallel_group(with_context_parallel=True)
-    return model.sharded_state_dict(metadata={"dp_cp_group": group})
+    return model.sharded_state_dict(metadata={"dp_cp_group": group, **metadata})
 
 
 def _pieces(model):
@@ -225,8 +225,9 @@ def arguments_of(model, hf, iteration):
     )
 
 
-def save(model, root, hf, iteration=10):
-    """What Megatron-LM's save_checkpoint leaves behind, weights only."""
+def save(model, root, hf, iteration=10, strategy=None, state=None, **others):
+    """What Megatron-LM's save_checkpoint leaves behind: weights, or the model's `state` where that is
+    another than its own, and `others` by their names."""
     folder = pathlib.Path(root) / f"iter_{iteration:07d}"
     if dist.get_rank() == 0:
         folder.mkdir(parents=True)
@@ -235,9 +236,10 @@ def save(model, root, hf, iteration=10):
         "args": arguments_of(model, hf, iteration),
         "checkpoint_version": 3.0,
         "iteration": iteration,
-        "model": sharded(model),
+        "model": sharded(model) if state is None else state,
+        **others,
     }
-    dist_checkpointing.save(state, str(folder))
+    dist_checkpointing.save(state, str(folder), strategy)
     if dist.get_rank() == 0:
         tracker = pathlib.Path(root) / "latest_checkpointed_iteration.txt"
         tracker.write_text(str(iteration))

@@ -16,6 +16,7 @@
 #include "format/fsdp_dtensor/fsdp_state.h"
 #include "format/fsdp_dtensor/fsdp_target.h"
 #include "format/select.h"
+#include "format/tensor_pieces.h"
 #include "layout/fsdp_name.h"
 #include "layout/layer_name.h"
 #include "layout/legacy_names.h"
@@ -28,7 +29,6 @@ namespace shardwright {
 namespace {
 
 using Role = FsdpName::Role;
-using Half = FsdpName::Half;
 
 constexpr std::string_view kRngStates = "rng_state.";
 constexpr std::string_view kExtraState = "_extra_state";
@@ -49,15 +49,11 @@ std::string_view state_prefix(Role role) {
   }
 }
 
-// The stored tensors that one tensor of a module is made of: by expert, then by half.
+// What one tensor of a module is made of.
 struct Parts {
   Role role = Role::kModel;
   std::string parameter;  // as the module calls it, experts together
-  std::map<std::pair<std::int64_t, Half>, const StoredTensor*> by_place;
-  bool has_experts = false;
-  bool has_halves = false;
-
-  [[nodiscard]] std::int64_t experts() const { return by_place.rbegin()->first.first + 1; }
+  TensorPieces pieces;
 };
 
 // Every tensor's, in the order in which they are stored.
@@ -128,79 +124,12 @@ Result<Pieces> gather_pieces(const Catalog& catalog) {
       found->second.role = name->role;
       found->second.parameter = name->parameter;
     }
-    found->second.has_experts |= name->expert.has_value();
-    found->second.has_halves |= name->half != Half::kWhole;
-    const auto place = std::pair(name->expert.value_or(0), name->half);
-    if (!found->second.by_place.emplace(place, &tensor).second) {
+    if (!found->second.pieces.add(name->expert, name->half, tensor)) {
       return fail(Code::kDuplicateName, "tensor {}: its parameter is stored under another name too",
                   tensor.desc.name);
     }
   }
   return pieces;
-}
-
-Status check_count(const std::string& name, const Parts& parts) {
-  const std::size_t halves = parts.has_halves ? 2 : 1;
-  const auto last = static_cast<std::size_t>(parts.by_place.rbegin()->first.first);
-  if (last >= parts.by_place.size() || parts.by_place.size() != (last + 1) * halves) {
-    return fail(Code::kUnmatchedSource, "tensor {}: found {} of its pieces, expected {}{}", name,
-                parts.by_place.size(),
-                parts.has_halves ? translated("_w and _v") : translated("one"),
-                last == 0 ? "" : translated(" of each expert from 0 to {}", last));
-  }
-  return {};
-}
-
-Status check_parts(const std::string& name, const Parts& parts) {
-  SW_TRY(check_count(name, parts));
-  const TensorDesc& first = parts.by_place.begin()->second->desc;
-  for (const auto& [place, tensor] : parts.by_place) {
-    const bool is_half = place.second != Half::kWhole;
-    if (is_half == parts.has_halves && tensor->desc.dtype == first.dtype &&
-        tensor->desc.shape == first.shape) {
-      continue;
-    }
-    return fail(Code::kUnmatchedSource,
-                "tensor {}: found {} {}, expected {} {} as its other pieces", tensor->desc.name,
-                torch_name(tensor->desc.dtype), to_string(tensor->desc.shape),
-                torch_name(first.dtype), to_string(first.shape));
-  }
-  // Halves of a stack of layers would be put together as if they were more layers.
-  const std::optional<LayerName> layer = split_layer_name(name);
-  if (parts.has_halves && layer && !layer->index) {
-    return fail(Code::kUnmatchedSource,
-                "tensor {}: found halves of all layers in one, expected those of each layer under "
-                "its own number, as Megatron-FSDP saves them",
-                name);
-  }
-  const int lead = parts.has_experts ? 1 : 0;
-  if (first.shape.size() + lead > kMaxAxes || (parts.has_halves && first.shape.empty())) {
-    return fail(Code::kUnmatchedSource, "tensor {}: found shape {}, expected rows", name,
-                to_string(first.shape));
-  }
-  return {};
-}
-
-// The tensor of a module, under its parameter's name.
-StoredTensor put_together(const Parts& parts) {
-  const TensorDesc& first = parts.by_place.begin()->second->desc;
-  StoredTensor whole{{parts.parameter, first.dtype, first.shape}, ChunkList(), Encoding::kRaw};
-  if (parts.has_halves && !parts.has_experts) whole.desc.shape[0] *= 2;
-  if (parts.has_experts) {
-    whole.desc.shape = Dims{parts.experts()};
-    for (const std::int64_t extent : first.shape) whole.desc.shape.push_back(extent);
-    if (parts.has_halves) whole.desc.shape[1] *= 2;
-  }
-  whole.chunks = ChunkList(whole.desc.shape.size());
-  for (const auto& [place, tensor] : parts.by_place) {
-    for (std::size_t i = 0; i < tensor->chunks.size(); ++i) {
-      Chunk chunk = tensor->chunks[i];
-      if (place.second == Half::kValue) chunk.box.origin[0] += first.shape[0];
-      if (parts.has_experts) chunk = lifted(chunk, place.first);
-      whole.chunks.push_back(chunk);
-    }
-  }
-  return whole;
 }
 
 // The model's own tensors by its modules' names; what has none of those is left to who reads it.
@@ -213,7 +142,7 @@ std::vector<TensorDesc> modules_of(const Catalog& catalog) {
     if (!is_model || !known.insert(name->parameter).second) continue;
     TensorDesc module = tensor.desc;
     module.name = name->parameter;
-    if (name->half != Half::kWhole && !module.shape.empty()) module.shape[0] *= 2;
+    if (name->half != GateHalf::kWhole && !module.shape.empty()) module.shape[0] *= 2;
     modules.push_back(std::move(module));
   }
   return modules;
@@ -228,7 +157,7 @@ class Renaming {
         tensor_parallel_(number_of(arguments, {"tensor_model_parallel_size"})) {}
 
   Status add(const Parts& parts, std::vector<StoredTensor>& out) {
-    const StoredTensor whole = put_together(parts);
+    const StoredTensor whole = parts.pieces.put_together(parts.parameter);
     const std::size_t first = out.size();
     for (const RowRun& run : SW_TRY(runs_of(parts, whole))) {
       StoredTensor& tensor = out[SW_TRY(place_of(run, parts, whole.desc, out))];
@@ -264,7 +193,7 @@ class Renaming {
 
   // Experts are counted along the first axis, and are never of several tensors.
   Result<std::vector<RowRun>> runs_of(const Parts& parts, const StoredTensor& whole) const {
-    if (!parts.has_experts) return tensors_.runs_of(whole.desc, tensor_parallel_);
+    if (!parts.pieces.has_experts()) return tensors_.runs_of(whole.desc, tensor_parallel_);
     return std::vector<RowRun>{
         {tensors_.canonical_name(parts.parameter), 0, 0, rows_of(whole.desc)}};
   }
@@ -276,7 +205,7 @@ class Renaming {
     const auto [found, is_new] = made_.try_emplace(name, Made{out.size(), &parts});
     if (!is_new && found->second.parts != &parts) {
       return fail(Code::kDuplicateName, "tensor {}: its parameter is stored under another name too",
-                  parts.by_place.begin()->second->desc.name);
+                  parts.pieces.first().desc.name);
     }
     if (is_new) {
       Dims shape = whole.shape;
@@ -369,7 +298,7 @@ Result<Catalog> name_by(const ModuleTensors& tensors, const Catalog& catalog,
   }
   Catalog canonical;
   canonical.files = catalog.files;
-  for (const std::string& name : pieces.order) SW_TRY(check_parts(name, pieces.parts.at(name)));
+  for (const std::string& name : pieces.order) SW_TRY(pieces.parts.at(name).pieces.check(name));
   Renaming renaming(pieces, tensors, arguments);
   for (const std::string& name : pieces.order) {
     SW_TRY(renaming.add(pieces.parts.at(name), canonical.tensors));
@@ -410,7 +339,8 @@ Result<Catalog> canonical_from_fsdp(const Catalog& catalog, const Arguments& arg
 
 Status check_fsdp_pieces(const Catalog& catalog) {
   const Pieces pieces = SW_TRY(gather_pieces(catalog));
-  for (const std::string& name : pieces.order) SW_TRY(check_count(name, pieces.parts.at(name)));
+  for (const std::string& name : pieces.order)
+    SW_TRY(pieces.parts.at(name).pieces.check_count(name));
   return {};
 }
 

@@ -116,9 +116,9 @@ void split_halves(Piece piece, const Columns& columns, std::vector<Piece>& out) 
   }
   const std::int64_t rows = shape[0] / 2;
   Piece gate{piece.name, slice_rows(piece.tensor, 0, rows), {}, piece.canonical};
-  gate.name.half = FsdpName::Half::kGate;
+  gate.name.half = GateHalf::kGate;
   Piece value{piece.name, slice_rows(piece.tensor, rows, rows), {}, piece.canonical};
-  value.name.half = FsdpName::Half::kValue;
+  value.name.half = GateHalf::kValue;
   out.push_back(std::move(gate));
   out.push_back(std::move(value));
 }
@@ -245,7 +245,7 @@ class FsdpEntries {
   static void add_group(const Piece& piece, const std::unordered_set<std::string>& with_states,
                         std::vector<GroupedParameter>& grouped) {
     const bool has_states = with_states.contains(piece.settings);
-    if (!has_states || piece.name.half == FsdpName::Half::kValue) return;
+    if (!has_states || piece.name.half == GateHalf::kValue) return;
     grouped.push_back({fsdp_settings_name(piece.name.parameter, std::nullopt),
                        piece.settings,
                        {piece.canonical, piece.tensor.desc.dtype, piece.tensor.desc.shape}});

@@ -192,20 +192,32 @@ class NemoReader {
     return std::string(has_hash ? name.substr(at + 1) : name);
   }
 
-  Status add_tokenizer(const std::shared_ptr<const Directory>& folder,
-                       const std::vector<DirectoryEntry>& entries) {
+  // A tokenizer's files among `entries`, each with the name that it has in a model's folder.
+  Result<std::vector<std::pair<std::string, DirectoryEntry>>> documents_in(
+      const std::vector<DirectoryEntry>& entries) {
+    std::vector<std::pair<std::string, DirectoryEntry>> found;
     for (const DirectoryEntry& entry : entries) {
       const std::string name = name_of_document(entry.name);
-      if (entry.is_directory || entry.problem || !describes_model(name)) continue;
+      if (entry.is_directory || !describes_model(name)) continue;
+      if (entry.problem) {
+        SW_TRY(defects_.report(std::unexpected(*entry.problem)));
+        continue;
+      }
+      found.emplace_back(name, entry);
+    }
+    return found;
+  }
+
+  Status add_tokenizer(const std::shared_ptr<const Directory>& folder,
+                       const std::vector<DirectoryEntry>& entries) {
+    for (const auto& [name, entry] : SW_TRY(documents_in(entries))) {
       SW_TRY(add_document(folder, entry.name, name, checkpoint_));
     }
     return {};
   }
 
   Status add_own_tokenizer(const std::vector<DirectoryEntry>& entries) {
-    for (const DirectoryEntry& entry : entries) {
-      const std::string name = name_of_document(entry.name);
-      if (entry.is_directory || entry.problem || !describes_model(name)) continue;
+    for (const auto& [name, entry] : SW_TRY(documents_in(entries))) {
       checkpoint_.artifacts.emplace_back(name, add_file(checkpoint_, entry.name, entry.size_bytes));
     }
     return {};

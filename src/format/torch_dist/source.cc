@@ -10,6 +10,7 @@
 #include "format/files_beside.h"
 #include "format/near_config.h"
 #include "format/prefixed_names.h"
+#include "format/torch_dist/single_shards.h"
 #include "layout/texts.h"
 
 namespace shardwright {
@@ -59,6 +60,9 @@ class TorchDistSource final : public SourceFormat {
       take_prefix_off(kNemoPrefix, checkpoint.catalog);
       checkpoint.torch_dist_prefix = kNemoPrefix;
     }
+    const Result<bool> joined = join_single_shards(checkpoint.catalog);
+    if (!joined) SW_TRY(defects.report(std::unexpected(joined.error())));
+    checkpoint.location.traits.has_layers_apart = joined.value_or(false);
     // verl keeps no arguments, but config.json beside it.
     const bool says_nothing = checkpoint.arguments.empty() && checkpoint.run_config.empty();
     return says_nothing ? read_near_config(checkpoint, defects) : Status();

@@ -20,7 +20,7 @@ class ZarrSource final : public SourceFormat {
   std::string_view name() const override { return "zarr"; }
 
   SourceTraits traits() const override {
-    return {.shares_by_name = true, .records = Records::kNone};
+    return {.needs_common_state = true, .shares_by_name = true, .records = Records::kNone};
   }
 
   Phrase summary() const override { return phrase("format.zarr"); }

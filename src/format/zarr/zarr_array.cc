@@ -5,12 +5,12 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <nlohmann/json.hpp>
 #include <utility>
 
 #include "base/checked.h"
 #include "base/fail.h"
+#include "base/text.h"
 #include "codec/json_text.h"
 
 namespace shardwright {
@@ -104,21 +104,15 @@ std::string ZarrArray::file_of(const Dims& place) const {
 
 std::optional<Dims> ZarrArray::place_of(std::string_view file) const {
   Dims place;
-  const Dims counts = grid();
-  if (counts.empty()) return file == "0" ? std::optional(place) : std::nullopt;
-  while (place.size() < counts.size()) {
-    std::int64_t number = 0;
-    const auto read = std::from_chars(file.data(), file.data() + file.size(), number);
-    const auto length = static_cast<std::size_t>(read.ptr - file.data());
-    if (read.ec != std::errc() || number < 0 || number >= counts[place.size()]) return std::nullopt;
-    place.push_back(number);
-    const bool is_last = place.size() == counts.size();
-    if (is_last ? length != file.size() : length >= file.size() || file[length] != '.') {
-      return std::nullopt;
-    }
-    file.remove_prefix(is_last ? length : length + 1);
+  std::string_view rest = file;
+  for (const std::int64_t count : grid()) {
+    const std::optional<std::int64_t> number = take_number(rest);
+    if (!number || *number >= count) return std::nullopt;
+    place.push_back(*number);
+    rest.remove_prefix(std::min<std::size_t>(1, rest.size()));
   }
-  return place;
+  // Other spellings of a place are other files: 00.1, 0.1x, and 0:1.
+  return file_of(place) == file ? std::optional(place) : std::nullopt;
 }
 
 Box ZarrArray::box_of(const Dims& place) const {

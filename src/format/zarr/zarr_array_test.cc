@@ -9,6 +9,7 @@
 #include <functional>
 #include <nlohmann/json.hpp>
 
+#include "format/nothing_stored.h"
 #include "shardwright/checkpoint.h"
 #include "testing/temporary_folder.h"
 
@@ -35,7 +36,8 @@ TEST(ZarrArray, HasAGridOfChunksInFiles) {
   EXPECT_EQ(array.place_of("2.1"), (Dims{2, 1}));
   EXPECT_EQ(array.box_of({2, 1}), (Box{{4, 2}, {1, 1}}));
   EXPECT_EQ(array.strides(), (Dims{2, 1}));
-  for (const char* name : {"3.0", "0.2", "0", "0.0.0", "0.", "-1.0", "0.1x", ".zarray", ""}) {
+  for (const char* name : {"3.0", "0.2", "0", "0.0.0", "0.", "-1.0", "0.1x", "00.1", "0.01", "0:1",
+                           "0.1.", ".zarray", ""}) {
     EXPECT_FALSE(array.place_of(name)) << name;
   }
   const auto columns = parse_zarray(uneven_array({{"order", "F"}}).dump(), "w").value();
@@ -114,6 +116,13 @@ TEST(Zarr, ChunksAreWhereTheirNamesSay) {
   EXPECT_EQ(opened.catalog.objects[0].name, "w._extra_state/shard_0_1");
 }
 
+TEST(Zarr, IsNothingToMegatronWithoutItsCommonState) {
+  const TemporaryFolder place;
+  put_uneven_array(place);
+  const Checkpoint opened = open_checkpoint(place.path().string()).value();
+  EXPECT_THAT(check_common_state(opened).error().text(), HasSubstr("common.pt: missing"));
+}
+
 TEST(Zarr, LostAndCutChunksAreNamed) {
   const auto refused = [](const std::function<void(const TemporaryFolder&)>& damage) {
     const TemporaryFolder place;
@@ -128,6 +137,17 @@ TEST(Zarr, LostAndCutChunksAreNamed) {
   EXPECT_THAT(refused(remove("w/1.1")),
               HasSubstr("w: found files of 5 chunks, expected 6; 1.1 is the first"));
   EXPECT_THAT(refused(remove("w/0.0")), HasSubstr("0.0 is the first that is missing"));
+  EXPECT_THAT(refused(remove("w/.zarray")),
+              HasSubstr("w: chunks are here (0.0 is the first), but no .zarray; copy it again"));
+  // Locks of ranks that wrote to one chunk are left behind.
+  const auto put_locks = [](const std::string& text) {
+    return [text](const TemporaryFolder& place) {
+      place.put("w.sync/.zarray", "");
+      place.put("w.sync/0.0", text);
+    };
+  };
+  EXPECT_EQ(refused(put_locks("")), "accepted");
+  EXPECT_THAT(refused(put_locks("locked")), HasSubstr("w.sync/.zarray: this file is empty"));
   EXPECT_THAT(refused([](const TemporaryFolder& place) { place.put("w/0.1", "short"); }),
               HasSubstr("w/0.1: found 5 bytes, expected 16; it was cut"));
   // Of a grid that no disk holds nothing is listed.

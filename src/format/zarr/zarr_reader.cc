@@ -21,24 +21,29 @@ namespace {
 
 constexpr std::string_view kArrayFile = ".zarray";
 constexpr std::string_view kShardEnding = ".pt";
+constexpr std::string_view kLocksEnding = ".sync";
 constexpr std::uint64_t kMostArrayBytes = std::uint64_t{1} << 20;
 
-// The chunks of an array whose files are there, in the order of their names.
-struct StoredChunks {
-  std::vector<std::pair<Dims, DirectoryEntry>> places;
+// The chunks of an array whose files are there, row by row of its grid.
+using StoredChunks = std::vector<std::pair<Dims, DirectoryEntry>>;
 
-  [[nodiscard]] bool has(const Dims& place) const {
-    return std::ranges::any_of(places, [&](const auto& entry) { return entry.first == place; });
-  }
-};
-
-// Moves on to the next place of a grid, row by row; false behind the last one.
-bool advance(Dims& place, const Dims& grid) {
+// Moves on to the next place of a grid, row by row.
+void advance(Dims& place, const Dims& grid) {
   for (int axis = grid.size() - 1; axis >= 0; --axis) {
-    if (++place[axis] < grid[axis]) return true;
+    if (++place[axis] < grid[axis]) return;
     place[axis] = 0;
   }
-  return false;
+}
+
+// What ranks that wrote to the same chunk left behind: locks, with the names of the files that they
+// stood for. Source: zarr.ProcessSynchronizer.
+bool are_locks(std::string_view folder, const std::vector<DirectoryEntry>& inside) {
+  return folder.ends_with(kLocksEnding) &&
+         std::ranges::all_of(inside, [](const auto& file) { return file.size_bytes == 0; });
+}
+
+bool is_of_chunk(const DirectoryEntry& file) {
+  return !file.is_directory && file.name.find_first_not_of("0123456789.") == std::string::npos;
 }
 
 class ZarrReader {
@@ -54,11 +59,13 @@ class ZarrReader {
         continue;
       }
       const std::vector<DirectoryEntry> inside = SW_TRY(checkpoint_.directory->list(entry.name));
+      if (are_locks(entry.name, inside)) continue;
       const bool is_array = std::ranges::any_of(
           inside, [](const DirectoryEntry& file) { return file.name == kArrayFile; });
       if (is_array) {
         SW_TRY(defects_.report(add_array(entry.name, inside)));
       } else {
+        SW_TRY(defects_.report(check_no_array(entry.name, inside)));
         add_objects(entry.name, inside);
       }
     }
@@ -81,11 +88,13 @@ class ZarrReader {
     StoredChunks stored;
     for (const DirectoryEntry& file : files) {
       const auto place = file.is_directory ? std::nullopt : array.place_of(file.name);
-      if (place) stored.places.emplace_back(*place, file);
+      if (place) stored.emplace_back(*place, file);
     }
+    std::ranges::sort(stored, std::ranges::lexicographical_compare,
+                      &StoredChunks::value_type::first);
     StoredTensor tensor{{name, array.dtype, array.shape}, ChunkList(array.shape.size())};
-    tensor.chunks.reserve(stored.places.size());
-    for (const auto& [place, file] : stored.places) {
+    tensor.chunks.reserve(stored.size());
+    for (const auto& [place, file] : stored) {
       SW_TRY(add_chunk(array, place, file, tensor));
     }
     const Status whole = check_whole(array, stored, name);
@@ -98,14 +107,15 @@ class ZarrReader {
                             const std::string& name) {
     const Dims grid = array.grid();
     const std::int64_t expected = SW_TRY(element_count(grid));
-    if (std::cmp_equal(stored.places.size(), expected)) return {};
+    if (std::cmp_equal(stored.size(), expected)) return {};
     Dims first = Dims::filled(grid.size(), 0);
-    while (stored.has(first) && advance(first, grid)) {
+    for (auto next = stored.begin(); next != stored.end() && next->first == first; ++next) {
+      advance(first, grid);
     }
     return fail(Code::kHole,
                 "{}: found files of {} chunks, expected {}; {} is the first that is missing: copy "
                 "them again",
-                name, stored.places.size(), expected, array.file_of(first));
+                name, stored.size(), expected, array.file_of(first));
   }
 
   Status add_chunk(const ZarrArray& array, const Dims& place, const DirectoryEntry& file,
@@ -134,6 +144,13 @@ class ZarrReader {
     }
     tensor.chunks.push_back(chunk);
     return {};
+  }
+
+  static Status check_no_array(const std::string& name, const std::vector<DirectoryEntry>& files) {
+    const auto chunk = std::ranges::find_if(files, is_of_chunk);
+    if (chunk == files.end()) return {};
+    return fail(Code::kHole, "{}: chunks are here ({} is the first), but no {}; copy it again",
+                name, chunk->name, kArrayFile);
   }
 
   void add_objects(const std::string& name, const std::vector<DirectoryEntry>& files) {
