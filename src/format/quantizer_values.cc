@@ -2,6 +2,7 @@
 #include "format/quantizer_values.h"
 
 #include <algorithm>
+#include <string>
 #include <vector>
 
 #include "base/fail.h"
@@ -10,13 +11,6 @@
 #include "layout/quantizer_value.h"
 
 namespace shardwright {
-
-std::string quantizer_note(std::size_t count, std::string_view first) {
-  return translated(
-      "{} values of ModelOpt's quantizers are left out ({} is the first): the weights stay as they "
-      "are, and whoever quantises them calibrates anew",
-      count, printable(first));
-}
 
 void leave_quantizer_values_out(Catalog& catalog, Notes& notes) {
   const auto is_left_out = [](const StoredTensor& tensor) {
@@ -27,7 +21,10 @@ void leave_quantizer_values_out(Catalog& catalog, Notes& notes) {
   const auto first = std::ranges::find_if(tensors, is_left_out);
   if (first == tensors.end()) return;
   const std::string name = first->desc.name;
-  notes.push_back(quantizer_note(std::erase_if(tensors, is_left_out), name));
+  notes.push_back(translated(
+      "{} values of ModelOpt's quantizers are left out ({} is the first): the weights stay as they "
+      "are, and whoever quantises them calibrates anew",
+      std::erase_if(tensors, is_left_out), printable(name)));
 }
 
 Status check_not_smoothed(const Catalog& catalog) {

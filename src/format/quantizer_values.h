@@ -1,10 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <cstddef>
-#include <string>
-#include <string_view>
-
 #include "base/notes.h"
 #include "shardwright/catalog.h"
 
@@ -14,9 +10,6 @@ namespace shardwright {
 /// nobody but ModelOpt asks for them, and which ranks share them out is in its own state, which no
 /// conversion takes along. Smoothing scales stay, see check_not_smoothed().
 void leave_quantizer_values_out(Catalog& catalog, Notes& notes);
-
-/// That `count` of them are left out, of which `first` is one.
-[[nodiscard]] std::string quantizer_note(std::size_t count, std::string_view first);
 
 /// Refuses weights that are no model's without what multiplies their inputs. Errors:
 /// kUnsupportedFormat, which names the first.

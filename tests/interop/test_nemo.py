@@ -318,6 +318,15 @@ def test_stages_in_each_others_place(shardwright, tmp_path):
     assert shardwright("diagnose", swapped, expect=1).stdout.count("SW0319") == 1
 
 
+def test_a_tokenizers_file_that_leads_nowhere(shardwright, tmp_path):
+    for name, data in members(2).items():
+        file = tmp_path / "unpacked" / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(data)
+    (tmp_path / "unpacked/vocab.json").symlink_to(tmp_path / "nowhere")
+    refused(shardwright, tmp_path / "unpacked", tmp_path, "SW0112", "vocab.json is a link to")
+
+
 def test_wrong_archives(shardwright, tmp_path):
     files = members(2)
     missing = {name: data for name, data in files.items() if "mp_rank_00" not in name}

@@ -11,7 +11,6 @@
 #include "codec/torch_tensor.h"
 #include "layout/early_names.h"
 #include "layout/omni_names.h"
-#include "layout/quantizer_value.h"
 #include "state/module_state.h"
 #include "state/plain_arguments.h"
 #include "state/recorded_run.h"
@@ -58,10 +57,6 @@ Status add_entries(const TorchFile& archive, const std::string& prefix, Value di
     if (!is_tensor(value) || name.ends_with("_extra_state")) {
       if (model.module_state.empty() && holds_module_state(value)) model.module_state = name;
       model.objects.push_back(name);
-      continue;
-    }
-    if (is_quantizer_value(name) && !is_smoothing_scale(name)) {
-      model.quantizer_values.push_back(name);
       continue;
     }
     Result<LegacyTensor> tensor = read_tensor(archive, name, value, detail);

@@ -26,7 +26,6 @@ struct LegacyModel {
   std::vector<std::string> objects;   ///< entries that are no tensors (`..._extra_state`), by name
   /// The first of those that say something (holds_module_state); empty where none does.
   std::string module_state;
-  std::vector<std::string> quantizer_values;  ///< those of ModelOpt, which are left out, by name
   /// From before Megatron-Core: nested dicts, whose tensors have the names of today here.
   bool is_early = false;
 };

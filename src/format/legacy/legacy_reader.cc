@@ -16,7 +16,6 @@
 #include "format/legacy/legacy_chunks.h"
 #include "format/legacy/legacy_ranks.h"
 #include "format/legacy/legacy_state.h"
-#include "format/quantizer_values.h"
 #include "io/source_files.h"
 #include "layout/legacy_grid.h"
 #include "layout/legacy_names.h"
@@ -183,16 +182,6 @@ void tell_unread(Checkpoint& checkpoint, const LegacyRanks& ranks) {
   }
 }
 
-void tell_quantizers(Checkpoint& checkpoint, const LegacyRanks& ranks) {
-  std::vector<std::string_view> values;
-  for (const LegacyRankFile& file : ranks.files()) {
-    for (const LegacyModel& model : file.contents.models) {
-      std::ranges::copy(model.quantizer_values, std::back_inserter(values));
-    }
-  }
-  if (!values.empty()) checkpoint.notes.push_back(quantizer_note(values.size(), values.front()));
-}
-
 // Each is of a module's shard, and no rule says what that of another shard would be.
 void tell_module_states(Checkpoint& checkpoint, const LegacyRanks& ranks) {
   for (const LegacyRankFile& file : ranks.files()) {
@@ -242,7 +231,6 @@ Status read_legacy(Checkpoint& checkpoint, Defects& defects) {
   SW_TRY(defects.report(check_one_save(checkpoint.catalog, ranks)));
   tell_unread(checkpoint, ranks);
   tell_module_states(checkpoint, ranks);
-  tell_quantizers(checkpoint, ranks);
   SW_TRY(add_ranks(checkpoint, ranks, defects));
   SW_TRY(defects.report(check_folders(ranks, checkpoint.catalog)));
   for (const SettledTower& tower : ranks.towers()) {
