@@ -64,7 +64,7 @@ class Opening {
     }
     Defects first;
     SW_TRY(check_named_replicas(checkpoint(), source_.wanted, first));
-    SW_TRY(check_not_smoothed(source_.wanted));
+    SW_TRY(check_not_smoothed(checkpoint().catalog));
     SW_TRY(check_losses(request_, checkpoint(), source_.wanted, notes_));
     for (std::string& note : SW_TRY(locate_items(source_.wanted, *checkpoint().files))) {
       notes_.push_back(std::move(note));

@@ -77,27 +77,25 @@ def ranks(tmp_path_factory, warm_folder):
         process.close()
 
 
+def put_in_front(patch, variable, part):
+    """The Megatron-Core whose folder `variable` names, before the environment's own."""
+    folder = os.environ.get(variable, "")
+    assert pathlib.Path(folder, part).is_dir(), f"found no {part} in '{folder}'; './dev test' puts it there"
+    path = os.pathsep.join([folder, str(HERE / "tools"), os.environ.get("PYTHONPATH", "")])
+    patch.setenv("PYTHONPATH", path)
+
+
 @pytest.fixture(scope="module")
 def newer_ranks(ranks, monkeypatch_module):
     """As `ranks`, with the later Megatron-Core in front."""
-    folder = os.environ.get("SHARDWRIGHT_NEWER_MEGATRON", "")
-    assert pathlib.Path(folder, "megatron/training").is_dir(), (
-        f"found no Megatron-Core in '{folder}'; './dev test' puts it there"
-    )
-    path = os.pathsep.join([folder, str(HERE / "tools"), os.environ.get("PYTHONPATH", "")])
-    monkeypatch_module.setenv("PYTHONPATH", path)
+    put_in_front(monkeypatch_module, "SHARDWRIGHT_NEWER_MEGATRON", "megatron/training")
     return ranks
 
 
 @pytest.fixture(scope="module")
 def older_ranks(ranks, monkeypatch_module):
     """As `ranks`, with an earlier Megatron-Core in front, and zarr beside it."""
-    folder = os.environ.get("SHARDWRIGHT_OLDER_MEGATRON", "")
-    assert pathlib.Path(folder, "zarr").is_dir(), (
-        f"found no Megatron-Core with zarr in '{folder}'; './dev test' puts it there"
-    )
-    path = os.pathsep.join([folder, str(HERE / "tools"), os.environ.get("PYTHONPATH", "")])
-    monkeypatch_module.setenv("PYTHONPATH", path)
+    put_in_front(monkeypatch_module, "SHARDWRIGHT_OLDER_MEGATRON", "zarr")
     return ranks
 
 

@@ -26,7 +26,6 @@ sys.modules["deepspeed.comm.torch"].build_shm_op = lambda: None
 get_accelerator().is_fp16_supported = lambda: True
 
 
-
 class AdamKernel:
     """What FusedAdam would compile when it is first used, which takes minutes on a slow machine."""
 

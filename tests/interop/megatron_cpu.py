@@ -225,9 +225,9 @@ def arguments_of(model, hf, iteration):
     )
 
 
-def save(model, root, hf, iteration=10, strategy=None, state=None, **others):
-    """What Megatron-LM's save_checkpoint leaves behind: weights, or the model's `state` where that is
-    another than its own, and `others` by their names."""
+def save(model, root, hf, iteration=10, strategy=None, model_state=None, **others):
+    """What Megatron-LM's save_checkpoint leaves behind: weights, or `model_state` where that is
+    another than the model's own, and `others` by their names."""
     folder = pathlib.Path(root) / f"iter_{iteration:07d}"
     if dist.get_rank() == 0:
         folder.mkdir(parents=True)
@@ -236,7 +236,7 @@ def save(model, root, hf, iteration=10, strategy=None, state=None, **others):
         "args": arguments_of(model, hf, iteration),
         "checkpoint_version": 3.0,
         "iteration": iteration,
-        "model": sharded(model) if state is None else state,
+        "model": sharded(model) if model_state is None else model_state,
         **others,
     }
     dist_checkpointing.save(state, str(folder), strategy)

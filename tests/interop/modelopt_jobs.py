@@ -55,5 +55,5 @@ def save(family, folder, sizes, is_smoothed=False, is_quantised=True):
     if is_quantised:
         add_quantizers(model, is_smoothed)
     folder = pathlib.Path(folder)
-    megatron_cpu.save(model, folder / "torch_dist", hf, state=sharded(model))
+    megatron_cpu.save(model, folder / "torch_dist", hf, model_state=sharded(model))
     megatron_cpu.save_legacy(model, folder / "legacy", hf)

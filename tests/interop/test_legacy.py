@@ -139,7 +139,7 @@ def test_states_of_fp8_go_with_a_word(shardwright, tmp_path):
 
     import torch.distributed.checkpoint as dcp
 
-    lost = "hold scales and amax histories of fp8"
+    lost = "hold scales and amax histories of fp8, or what ModelOpt's quantizers are, which is left out"
     shardwright("convert", GOLDEN_HF / "llama3" / "hf", tmp_path / "ranks", "--to", "legacy", "--spec", "te")
     file = next((tmp_path / "ranks").rglob("model_optim_rng.pt"))
     state = torch.load(file, weights_only=False)

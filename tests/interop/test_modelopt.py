@@ -54,4 +54,7 @@ def test_divided_weights_are_no_models(shardwright, saved, tmp_path):
             done = shardwright("convert", saved / run, tmp_path / "out", "--to", target, expect=2)
             assert "SW0301" in done.stderr and "_pre_quant_scale: the weights beside it" in done.stderr
             assert not (tmp_path / "out").exists()
+        # Nor are they without the scales.
+        command = ["convert", saved / run, tmp_path / "out", "--to", "hf", "--exclude", "*_pre_quant_scale"]
+        assert "SW0301" in shardwright(*command, expect=2).stderr
         assert "SW0301" in shardwright("verify", saved / run, expect=1).stdout

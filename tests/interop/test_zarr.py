@@ -23,7 +23,7 @@ def saved(older_ranks, tmp_path_factory):
 def test_weights_and_flattened_states(shardwright, saved, tmp_path):
     assert "zarr" in shardwright("inspect", saved / "dense").stdout
     told = shardwright("verify", saved / "dense").stdout
-    assert "PROVEN" in told and "nothing guards the payload" in told, told
+    assert "\nPROVEN" in told and "nothing guards the payload" in told, told
     shardwright("convert", saved / "dense", tmp_path / "out", "--to", "torch_dist", "--pp", 2)
     weights = checkpoints.truth("llama3")
     states = {
