@@ -44,7 +44,7 @@ std::optional<Error> find_hung_call(std::chrono::milliseconds limit) {
   return Error{Code::kRankLost, std::move(message), 0};
 }
 
-int run_here(std::vector<std::string> words, Communicator& communicator) {
+int run_here(std::vector<std::string> words, MpiCommunicator& communicator) {
   Console told = Console::standard();
   Console::Capture unread;
   Console silent(unread);
@@ -74,7 +74,10 @@ int run_here(std::vector<std::string> words, Communicator& communicator) {
     unread.run.cancelled = &session.stopped();
   }
   const int status = run_rank(words, console, session);
-  if (session.must_abort()) communicator.abort(status);
+  if (session.must_abort()) {
+    if (stop && stop->flag()) communicator.await_kill();
+    communicator.abort(status);
+  }
   return status;
 }
 

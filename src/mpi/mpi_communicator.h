@@ -25,6 +25,9 @@ class MpiCommunicator final : public Communicator {
   [[nodiscard]] Result<std::optional<ReceivedMessage>> receive() override;
   [[nodiscard]] Result<bool> has_sent_all() override;
   void abort(int exit_status) override;
+  /// For a rank that SIGTERM has told to end with its job: under mpirun it waits for the SIGKILL,
+  /// but not for longer than some seconds.
+  void await_kill();
 
  private:
   struct Sending;

@@ -5,6 +5,7 @@ import os
 import pathlib
 import random
 import shlex
+import signal
 import struct
 import subprocess
 import tempfile
@@ -141,18 +142,57 @@ def run_ranks(ranks, *arguments, fault=None, mark=None, other_rank=None, notes=N
     with tempfile.TemporaryDirectory(prefix="mpi", ignore_cleanup_errors=True) as sockets:
         environment["OMPI_MCA_orte_tmpdir_base"] = sockets
         begin = time.time()
+        status, output, messages, end = _end_of(command, environment, pathlib.Path(sockets))
+    came = bool(mark and mark.exists())
+    if status is None:
+        raise AssertionError(
+            f"{shlex.join(command)} has not ended, "
+            f"{'its fault came' if came else 'no fault came'} ({fault}): {messages}"
+        )
+    since = end - mark.stat().st_mtime if came else None
+    return Ended(status, output, messages, end - begin, since)
+
+
+# A job's, and how long mpirun may go on when its last rank has ended. The mpirun of Debian 12 may
+# wait for itself for ever then (src/mpi/mpi_communicator.cc): rarely, so not more often than this.
+SECONDS_OF_JOB, SECONDS_OF_LAUNCHER, HUNG_LAUNCHERS = 100, 20, 2
+_hung_launchers = []
+
+
+def _end_of(command, environment, folder):
+    """Of a job: its exit status, None where it has not ended, both streams, and when it ended."""
+    with open(folder / "out", "w+") as output, open(folder / "err", "w+") as messages:
+        job = subprocess.Popen(command, env=environment, stdout=output, stderr=messages)
+        last_rank = deadline = time.time() + SECONDS_OF_JOB
+        while job.poll() is None and time.time() < min(deadline, last_rank + SECONDS_OF_LAUNCHER):
+            if _has_ranks(job.pid):
+                last_rank = time.time()
+            time.sleep(0.02)
+        status, end = job.poll(), time.time()
+        if status is None:
+            job.kill()
+            job.wait()
+            if end < deadline:
+                status, end = -signal.SIGKILL, last_rank
+                _hung_launchers.append(shlex.join(command))
+                print(f"mpirun hung when its ranks had ended: {_hung_launchers[-1]}", flush=True)
+                assert len(_hung_launchers) <= HUNG_LAUNCHERS, _hung_launchers
+        for stream in (output, messages):
+            stream.seek(0)
+        return status, output.read(), messages.read(), end
+
+
+def _has_ranks(launcher):
+    """Whether a process that mpirun has begun is left, but as what it would have to wait for."""
+    children = pathlib.Path(f"/proc/{launcher}/task/{launcher}/children")
+    for child in children.read_text().split() if children.exists() else []:
         try:
-            done = subprocess.run(
-                command, env=environment, capture_output=True, text=True, timeout=100, check=False
-            )
-        except subprocess.TimeoutExpired as error:
-            came = "its fault came" if mark and mark.exists() else "no fault came"
-            raise AssertionError(
-                f"{shlex.join(command)} has not ended, {came} ({fault}): {error.stderr}"
-            ) from error
-        end = time.time()
-    since = end - mark.stat().st_mtime if mark and mark.exists() else None
-    return Ended(done.returncode, done.stdout, done.stderr, end - begin, since)
+            state = pathlib.Path(f"/proc/{child}/stat").read_text().rpartition(")")[2].split()[0]
+        except OSError:
+            continue
+        if state != "Z":
+            return True
+    return False
 
 
 class Notes:
