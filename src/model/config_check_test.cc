@@ -186,6 +186,18 @@ TEST(ConfigCheck, CountsPredictionLayersBehindTheOthers) {
   EXPECT_THAT(keys_of(contradicted_config(config, tensors)), IsEmpty());
 }
 
+// As transformers 4 saves LongCat-Flash.
+TEST(ConfigCheck, CountsAttentionsWhereLayersAreCountedToo) {
+  HfConfig config = unknown_config();
+  const auto tensors = sample().llama(false, false);
+  config.values["num_hidden_layers"] = std::int64_t{4};
+  EXPECT_THAT(keys_of(contradicted_config(config, tensors)), ElementsAre("num_hidden_layers"));
+  config.values["num_layers"] = std::int64_t{2};
+  EXPECT_THAT(keys_of(contradicted_config(config, tensors)), IsEmpty());
+  config.values["num_hidden_layers"] = std::int64_t{6};
+  EXPECT_THAT(keys_of(contradicted_config(config, tensors)), ElementsAre("num_hidden_layers"));
+}
+
 TEST(ConfigCheck, ReadsTheLanguageModelsSection) {
   HfConfig config;
   for (const auto& [key, value] : unknown_config().values) {
