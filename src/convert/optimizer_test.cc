@@ -441,6 +441,24 @@ TEST_F(DamagedLegacy, MastersInAnotherOrderAreNoticed) {
                                        "that, rounded to bfloat16, is not the weight at (64, 0)"));
 }
 
+TEST_F(DamagedLegacy, RandomStatesOfRanksAreLeftBehindAndThatIsSaid) {
+  const auto says_it = testing::Contains(HasSubstr("RNG states are left out"));
+  const auto converted = convert_now(unpacked());
+  ASSERT_TRUE(converted) << converted.error().text();
+  EXPECT_THAT(converted->notes, says_it);
+  std::filesystem::remove_all(place_ / "in");
+  std::filesystem::remove_all(place_ / "out");
+  for (auto& [path, bytes] : packed_) {
+    if (!path.ends_with(".pkl")) continue;
+    pickle::Document document = pickle::decode(as_bytes(bytes)).value();
+    EXPECT_TRUE(document.erase(document.root(), "rng_state")) << path;
+    bytes = pickle::encode(document, pickle::Protocol::kTwo).value();
+  }
+  const auto without = convert_now(unpacked());
+  ASSERT_TRUE(without) << without.error().text();
+  EXPECT_THAT(without->notes, testing::Not(says_it));
+}
+
 // fp16 runs have one; no golden run does.
 TEST_F(DamagedLegacy, LossScalesAreLeftBehindAndThatIsSaid) {
   for (auto& [path, bytes] : packed_) {

@@ -246,6 +246,14 @@ class StatesReader {
   std::optional<std::int64_t> step_;
 };
 
+// `rng_state`, and what early versions called `random_rng_state`, `torch_rng_state`, ...
+bool has_rng_states(const LegacyRanks& ranks) {
+  return std::ranges::any_of(ranks.files(), [](const LegacyRankFile& file) {
+    return std::ranges::any_of(file.contents.keys,
+                               [](std::string_view key) { return key.contains("rng_state"); });
+  });
+}
+
 }  // namespace
 
 Status read_legacy_optimizer(Checkpoint& checkpoint, Defects& defects) {
@@ -260,6 +268,9 @@ Status read_legacy_optimizer(Checkpoint& checkpoint, Defects& defects) {
   checkpoint.common_state = joined.value_or(std::move(state.state));
   checkpoint.beside_states = state_beside(reader.step());
   if (state.drops_loss_scale) checkpoint.notes.emplace_back(kLossScaleNote);
+  if (has_rng_states(ranks)) {
+    checkpoint.notes.emplace_back("RNG states are left out: they belong to the old ranks");
+  }
   checkpoint.has_unread_optimizer = false;
   return {};
 }
