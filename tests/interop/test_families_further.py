@@ -26,6 +26,7 @@ CASES = {
     "bamba": ("bamba", ONE_GROUP),
     "bamba_published": ("bamba", {}),
     "gemma3n": ("gemma3n_text", ONE_GROUP),
+    "gemma3n_of_transformers_4": ("gemma3n_text", TIED),
     "jamba": ("jamba", ONE_GROUP),
     "jamba_packed": (
         "jamba", {"mamba_proj_bias": True, "mamba_conv_bias": False, **TIED, **PACKED}
@@ -46,13 +47,15 @@ CASES = {
     "olmo_hybrid_packed": ("olmo_hybrid", {"linear_allow_neg_eigval": False, **TIED, **PACKED}),
 }
 # transformers does not have the model.
-REMOTE = ("minicpm", "minimax_published")
+REMOTE = ("minicpm", "minimax_published", "gemma3n_of_transformers_4")
 # What transformers computes and saves all the same: a legacy file has no place for it.
 TABLES = (".slope_rate", ".query_decay", ".key_decay", ".diagonal_decay")
 
 
 def own_name(name):
-    """transformers renames this norm of OLMo Hybrid with those of delta nets."""
+    """transformers renames this norm of OLMo Hybrid with those of delta nets, and its fourth
+    version put something behind each `model` of Gemma 3n."""
+    name = name.replace("model.language_model", "model")
     return name.replace("layers.3.feedforward_layer_norm", "layers.3.post_attention_layernorm")
 
 
@@ -120,9 +123,22 @@ def finish_minimax(folder):
     save_file(tensors, folder / "model.safetensors", metadata={"format": "pt"})
 
 
+def finish_gemma3n_of_transformers_4(folder):
+    """Its save_pretrained, up to 4.57, undid a loader's renaming wherever the word stood."""
+    tensors = {
+        name.replace("model", "model.language_model"): tensor
+        for name, tensor in checkpoints.load_hf(folder).items()
+    }
+    assert "model.language_model.per_layer_model.language_model_projection.weight" in tensors
+    for file in folder.glob("*.safetensors*"):
+        file.unlink()
+    save_file(tensors, folder / "model.safetensors", metadata={"format": "pt"})
+
+
 FINISH = {"bamba_published": finish_bamba, "lfm2_published": finish_lfm2, "minimax_published": finish_minimax}
 FINISH |= {"bamba": finish_bamba, "olmo_hybrid": finish_olmo_hybrid}
 FINISH["olmo_hybrid_packed"] = finish_olmo_hybrid
+FINISH["gemma3n_of_transformers_4"] = finish_gemma3n_of_transformers_4
 
 
 @pytest.fixture(scope="module")
