@@ -284,6 +284,50 @@ Status read_awq(const nlohmann::json& object, QuantisationConfig& config) {
   return {};
 }
 
+// Modules that AutoRound has given another width or group than the rest; 16 bits leave one plain.
+Result<bool> has_other_widths(const nlohmann::json& object) {
+  const auto modules = object.find("extra_config");
+  if (modules == object.end() || !modules->is_object()) return false;
+  const std::int64_t bits = SW_TRY(number_of(object, "bits", 0));
+  const std::int64_t group = SW_TRY(number_of(object, "group_size", -1));
+  for (const nlohmann::json& module : *modules) {
+    if (!module.is_object()) continue;
+    const std::int64_t own = SW_TRY(number_of(module, "bits", bits));
+    if (own >= 16) continue;
+    if (own != bits || SW_TRY(number_of(module, "group_size", group)) != group) return true;
+  }
+  return false;
+}
+
+// AutoRound packs as AutoGPTQ, GPTQModel or AutoAWQ do, and its config says which. (auto_round:
+// export_to_autoround, dynamic_import_quant_linear_for_packing)
+Status read_auto_round(const nlohmann::json& object, QuantisationConfig& config) {
+  constexpr std::array<std::string_view, 4> kZerosAsTheyAre = {
+      "auto_round", "auto_round:gptqmodel", "auto_round:exllamav2", "auto_round:tritonv2"};
+  std::string packing = SW_TRY(text_of(object, "packing_format"));
+  if (packing.empty()) packing = "auto_round:auto_gptq";
+  nlohmann::json as = object;
+  const bool is_second = std::ranges::find(kZerosAsTheyAre, packing) != kZerosAsTheyAre.end();
+  if (packing == "auto_round:auto_awq" || packing == "auto_round:awq") {
+    SW_TRY(read_awq(as, config));
+  } else if (is_second || packing.starts_with("auto_round:auto_gptq") ||
+             packing.starts_with("auto_round:gptq")) {
+    as["checkpoint_format"] = is_second ? "gptq_v2" : "gptq";
+    SW_TRY(read_gptq(as, config));
+  } else {
+    config.unsupported = translated("with packing_format '{}'", packing);
+  }
+  const std::string type = SW_TRY(text_of(object, "data_type"));
+  if (!type.empty() && type != "int") {
+    config.unsupported = translated("with data_type '{}'", type);
+  } else if (SW_TRY(number_of(object, "act_bits", 16)) < 16) {
+    config.unsupported = "with quantised activations (act_bits)";
+  } else if (SW_TRY(has_other_widths(object))) {
+    config.unsupported = "with modules of other bits or group_size (extra_config)";
+  }
+  return {};
+}
+
 Status read_modelopt_algorithm(std::string_view algorithm, QuantisationConfig& config) {
   if (algorithm == "FP8") {
     config.has_float8 = true;
@@ -330,6 +374,7 @@ Status read_method(const nlohmann::json& object, QuantisationConfig& config) {
   }
   if (config.method == "gptq") return read_gptq(object, config);
   if (config.method == "awq") return read_awq(object, config);
+  if (config.method == "auto-round") return read_auto_round(object, config);
   if (config.method == "mxfp4") {
     config.scales = Scales::kFp4Groups;
   } else if (config.method == "fbgemm_fp8") {

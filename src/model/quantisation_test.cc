@@ -154,6 +154,44 @@ TEST(QuantisationConfig, ReadsPackedWeights) {
                    .has_lesser_zeros);
 }
 
+TEST(QuantisationConfig, ReadsWhatAutoRoundPacksAsOthersDo) {
+  const auto read = [](std::string_view more) {
+    return quantisation_config_of(
+        fmt::format(R"({{"quant_method": "auto-round", "group_size": 128, {}}})", more));
+  };
+  using Packing = QuantisationConfig::Packing;
+  for (const char* packing : {"auto_round:auto_gptq", "auto_round:auto_gptq:exllamav2"}) {
+    const auto config = read(fmt::format(
+        R"("bits": 4, "data_type": "int", "act_bits": 16, "packing_format": "{}")", packing));
+    EXPECT_EQ(config.unsupported, "") << packing;
+    EXPECT_EQ(config.packing, Packing::kGptq);
+    EXPECT_TRUE(config.has_lesser_zeros);
+    EXPECT_EQ(config.packed,
+              (std::vector{PackedWeights{PackedWeights::Kind::kIntegers, 4, 128, false, false}}));
+  }
+  EXPECT_TRUE(read(R"("bits": 4)").has_lesser_zeros) << "what it takes where nothing is said";
+  for (const char* packing : {"auto_round", "auto_round:gptqmodel"}) {
+    const auto config = read(fmt::format(R"("bits": 8, "packing_format": "{}")", packing));
+    EXPECT_EQ(config.packing, Packing::kGptq);
+    EXPECT_FALSE(config.has_lesser_zeros) << packing;
+  }
+  EXPECT_EQ(read(R"("bits": 4, "packing_format": "auto_round:auto_awq")").packing, Packing::kAwq);
+  EXPECT_EQ(read(R"("bits": 4, "extra_config": {"lm_head": {"bits": 16}, "a": {"bits": 4,
+                     "group_size": 128}})")
+                .unsupported,
+            "");
+  const std::vector<std::pair<std::string, std::string>> unread = {
+      {R"("bits": 4, "packing_format": "auto_round:llm_compressor")", "llm_compressor"},
+      {R"("bits": 4, "data_type": "mx_fp")", "mx_fp"},
+      {R"("bits": 4, "act_bits": 8)", "act_bits"},
+      {R"("bits": 3)", "3 bits"},
+      {R"("bits": 4, "extra_config": {"a": {"bits": 8}})", "extra_config"},
+      {R"("bits": 4, "extra_config": {"a": {"group_size": 32}})", "extra_config"}};
+  for (const auto& [more, why] : unread) {
+    EXPECT_THAT(read(more).unsupported, testing::HasSubstr(why)) << more;
+  }
+}
+
 TEST(QuantisationConfig, SaysWhatIsNotRead) {
   const std::string integers = R"({"num_bits": 4, "type": "int", "strategy": "channel"})";
   const auto with = [&](std::string_view more) {

@@ -158,6 +158,16 @@ class Gptq:
         return stored, plain.T.to(torch.bfloat16)
 
 
+def of_auto_round(maker, packing_format):
+    """The same tensors as AutoRound's config describes them."""
+    for key in ("checkpoint_format", "desc_act", "version", "zero_point"):
+        maker.method.pop(key, None)
+    maker.method |= {"quant_method": "auto-round", "packing_format": packing_format}
+    maker.method |= {"data_type": "int", "act_bits": 16, "sym": False}
+    maker.method["extra_config"] = {"lm_head": {"bits": 16, "data_type": "float"}}
+    return maker
+
+
 class Awq:
     def __init__(self, group, dtype=torch.float16):
         self.group, self.dtype = group, dtype

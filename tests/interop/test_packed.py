@@ -55,6 +55,9 @@ SCHEMES = {
     "gptq_2": lambda: Gptq(2, 64, has_order=False),
     "awq": lambda: Awq(32),
     "awq_rows": lambda: Awq(-1),
+    "auto_gptq": lambda: packed.of_auto_round(Gptq(4, 32, has_order=False), "auto_round:auto_gptq"),
+    "auto_gptqmodel": lambda: packed.of_auto_round(Gptq(8, 32, version=2), "auto_round:gptqmodel"),
+    "auto_awq": lambda: packed.of_auto_round(Awq(32), "auto_round:auto_awq"),
     "modelopt": ModelOptNvfp4,
     "deepseek_v4": DeepSeekV4,
 }
